@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// workPeriod is how often each worker gets its share of the work: short enough
+// to be spread within one CFS period of 100 ms, long enough to be met with the
+// kernel's timers.
+const workPeriod = 20 * time.Millisecond
+
+// maxDebt is how far a worker may fall behind before it forgives itself the
+// rest. A throttled worker then shows steady hunger but not an endless backlog.
+const maxDebt = time.Second
+
+// startWorkers runs the work in goroutines until ctx ends.
+func startWorkers(ctx context.Context, cores float64, workers int) {
+	for range workers {
+		go work(ctx, cores/float64(workers))
+	}
+}
+
+// workersFor returns how many workers to use: those asked for, or one for each
+// core wanted.
+func workersFor(cores float64, asked int) int {
+	if asked > 0 {
+		return asked
+	}
+	return int(math.Ceil(cores))
+}
+
+// work uses `share` of one core, at most 1. It counts processor time, not time
+// on the clock, so that other work on the machine does not lessen the demand.
+func work(ctx context.Context, share float64) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	slice := time.Duration(min(share, 1) * float64(workPeriod))
+	next := time.Now()
+	for ctx.Err() == nil {
+		burn(ctx, slice)
+		next = next.Add(workPeriod)
+		if time.Since(next) > maxDebt {
+			next = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Until(next)):
+		}
+	}
+}
+
+// burn uses an amount of this thread's processor time.
+func burn(ctx context.Context, amount time.Duration) {
+	const rusageThread = 1
+	for end := cpuTime(rusageThread) + amount; cpuTime(rusageThread) < end && ctx.Err() == nil; {
+		spin()
+	}
+}
+
+// spin computes for some tens of microseconds. The sum is returned so that the
+// compiler keeps the loop.
+//
+//go:noinline
+func spin() (sum uint64) {
+	for i := range uint64(20000) {
+		sum = sum*31 + i
+	}
+	return sum
+}
+
+// cpuTime is the processor time used by this process (0) or this thread (1).
+func cpuTime(who int) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(who, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
