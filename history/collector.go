@@ -1,0 +1,390 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+)
+
+// Collector folds samples into the usage of the workloads of a query, chunk of
+// time by chunk of time, so that memory is bounded by the chunk and not by the
+// window. Every source goes through it, so that bad data has one treatment:
+// NaN, infinite, negative and implausible samples are dropped and counted,
+// duplicate series of one container are merged, and what lies outside the
+// query's interval is ignored.
+//
+// A Collector is not safe for concurrent use.
+type Collector struct {
+	query     Query
+	workloads []collected
+}
+
+// collected is what is known of one workload so far.
+type collected struct {
+	containers map[string]*Container
+	chunks     map[string]*chunk // by container
+	podEnds    map[string]int64  // the newest sample of each pod
+	faults     []*Fault
+	spacing    int64 // seconds between samples, as last seen
+}
+
+// chunk is what was added for one container since the last EndChunk.
+type chunk struct {
+	pods map[string]*[metricCount]series
+	// dropped counts here, since a container may turn out to have nothing else.
+	dropped Dropped
+}
+
+// series holds samples of one metric in order of time.
+type series struct {
+	ends   []int64
+	values []float64
+}
+
+// NewCollector collects for the workloads of q, in (q.From, q.To].
+func NewCollector(q Query) *Collector {
+	c := &Collector{query: q, workloads: make([]collected, len(q.Workloads))}
+	for i := range c.workloads {
+		c.workloads[i] = collected{
+			containers: map[string]*Container{},
+			chunks:     map[string]*chunk{},
+			podEnds:    map[string]int64{},
+		}
+	}
+	return c
+}
+
+// Add takes samples of one series of a pod's container: ends[i], in seconds
+// since 1970, is the end of the interval that values[i] covers. w is an index
+// into the query's workloads. Each series comes in order of time; series come
+// in any order, and where several are of one pod, container and metric, the
+// larger value counts. Add copies what it keeps.
+func (c *Collector) Add(w int, pod, container string, m Metric, ends []int64, values []float64) {
+	wl := &c.workloads[w]
+	ch := wl.chunk(container)
+	added := c.clean(m, ends, values, &ch.dropped)
+	if len(added.ends) == 0 {
+		return
+	}
+	metrics := ch.pods[pod]
+	if metrics == nil {
+		metrics = new([metricCount]series)
+		ch.pods[pod] = metrics
+	}
+	metrics[m] = mergeSeries(metrics[m], added)
+	if m == MetricCPU || m == MetricMemory {
+		wl.podEnds[pod] = max(wl.podEnds[pod], added.ends[len(added.ends)-1])
+	}
+}
+
+func (wl *collected) chunk(container string) *chunk {
+	ch := wl.chunks[container]
+	if ch == nil {
+		ch = &chunk{pods: map[string]*[metricCount]series{}}
+		wl.chunks[container] = ch
+	}
+	return ch
+}
+
+// clean copies the samples that can be true and lie in the query's interval.
+// Usage that is left out is counted.
+func (c *Collector) clean(m Metric, ends []int64, values []float64, dropped *Dropped) series {
+	ceiling := math.MaxFloat64
+	switch {
+	case m == MetricCPU && c.query.Ceiling.CPUCores > 0:
+		ceiling = c.query.Ceiling.CPUCores
+	case m == MetricMemory && c.query.Ceiling.MemoryBytes > 0:
+		ceiling = c.query.Ceiling.MemoryBytes
+	}
+	var discard Dropped
+	if m != MetricCPU && m != MetricMemory {
+		dropped = &discard
+	}
+	from, to := c.query.From.Unix(), c.query.To.Unix()
+	s := series{ends: make([]int64, 0, len(ends)), values: make([]float64, 0, len(ends))}
+	for i, end := range ends {
+		v := values[i]
+		switch {
+		case end <= from || end > to:
+		case !(v >= 0) || math.IsInf(v, 0):
+			dropped.Invalid++
+		case v > ceiling:
+			dropped.Implausible++
+		default:
+			s.ends, s.values = append(s.ends, end), append(s.values, v)
+		}
+	}
+	return s
+}
+
+// mergeSeries unites two series; where both have a sample, the larger counts.
+func mergeSeries(a, b series) series {
+	if len(a.ends) == 0 {
+		return b
+	}
+	m := series{ends: make([]int64, 0, len(a.ends)+len(b.ends)), values: make([]float64, 0, len(a.ends)+len(b.ends))}
+	for i, j := 0, 0; i < len(a.ends) || j < len(b.ends); {
+		switch {
+		case j == len(b.ends) || (i < len(a.ends) && a.ends[i] < b.ends[j]):
+			m.ends, m.values = append(m.ends, a.ends[i]), append(m.values, a.values[i])
+			i++
+		case i == len(a.ends) || b.ends[j] < a.ends[i]:
+			m.ends, m.values = append(m.ends, b.ends[j]), append(m.values, b.values[j])
+			j++
+		default:
+			m.ends, m.values = append(m.ends, a.ends[i]), append(m.values, max(a.values[i], b.values[j]))
+			i, j = i+1, j+1
+		}
+	}
+	return m
+}
+
+// maxOOMKills bounds what a crash loop can cost. Kills at the smallest limits
+// go first, since a larger one sets the higher floor.
+const maxOOMKills = 64
+
+// AddOOMKill takes one kill of a container. The same kill (pod and time) added
+// again changes nothing but what was unknown; kills outside the query's
+// interval are ignored.
+func (c *Collector) AddOOMKill(w int, container string, k OOMKill) {
+	if !k.At.After(c.query.From) || k.At.After(c.query.To) {
+		return
+	}
+	kills := &c.workloads[w].container(container).OOMKills
+	for i := range *kills {
+		known := &(*kills)[i]
+		if known.Pod == k.Pod && known.At.Equal(k.At) {
+			known.LimitBytes = max(known.LimitBytes, k.LimitBytes)
+			known.UsedBytes = max(known.UsedBytes, k.UsedBytes)
+			return
+		}
+	}
+	*kills = append(*kills, k)
+	slices.SortFunc(*kills, func(a, b OOMKill) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Pod, b.Pod))
+	})
+	if len(*kills) > maxOOMKills {
+		smallest := 0
+		for i, k := range *kills {
+			if k.LimitBytes < (*kills)[smallest].LimitBytes {
+				smallest = i
+			}
+		}
+		*kills = slices.Delete(*kills, smallest, smallest+1)
+	}
+}
+
+func (wl *collected) container(name string) *Container {
+	c := wl.containers[name]
+	if c == nil {
+		c = &Container{CPUPressure: -1, MemoryPressure: -1}
+		wl.containers[name] = c
+	}
+	return c
+}
+
+// AddFault notes something that could not be learnt about a workload.
+func (c *Collector) AddFault(w int, f *Fault) {
+	c.workloads[w].faults = append(c.workloads[w].faults, f)
+}
+
+// EndChunk folds what was added since the last call. Chunks come in order of
+// time, each with all the series of its interval.
+func (c *Collector) EndChunk() {
+	for i := range c.workloads {
+		wl := &c.workloads[i]
+		for name, ch := range wl.chunks {
+			c.fold(i, wl.container(name), ch)
+		}
+		clear(wl.chunks)
+	}
+}
+
+func (c *Collector) fold(w int, to *Container, ch *chunk) {
+	to.Dropped.Invalid += ch.dropped.Invalid
+	to.Dropped.Implausible += ch.dropped.Implausible
+	var cpu, memory []point
+	for _, pod := range ch.pods {
+		c.workloads[w].spacing = max(c.workloads[w].spacing, medianSpacing(pod[MetricCPU].ends), medianSpacing(pod[MetricMemory].ends))
+		cpu = c.appendCPU(cpu, w, to, pod)
+		memory = appendPoints(memory, pod[MetricMemory])
+		to.CPUPressure = max(to.CPUPressure, largest(pod[MetricCPUPressure]))
+		to.MemoryPressure = max(to.MemoryPressure, largest(pod[MetricMemoryPressure]))
+	}
+	if len(ch.pods) > 1 {
+		slices.SortFunc(cpu, byEnd)
+		slices.SortFunc(memory, byEnd)
+		memory = worstAtEachInstant(memory, c.instantWidth(w))
+	}
+	for _, p := range cpu {
+		to.CPU.Add(p.end, p.value)
+	}
+	for _, p := range memory {
+		to.Memory.Add(p.end, p.value)
+	}
+}
+
+// point is one sample.
+type point struct {
+	end   int64
+	value float64
+}
+
+func byEnd(a, b point) int {
+	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.value, b.value))
+}
+
+func appendPoints(to []point, s series) []point {
+	for i, end := range s.ends {
+		to = append(to, point{end, s.values[i]})
+	}
+	return to
+}
+
+// leastThrottled is the throttled share from which a sample counts as a lower
+// bound. Below it lie single periods at the edge of a burst, which the margin
+// covers; above it a process waits noticeably.
+const leastThrottled = 0.05
+
+// appendCPU appends a pod's CPU samples: without the ones that a start-up
+// boost serves, and with the ones that a limit held down raised by the share
+// of periods in which it did.
+func (c *Collector) appendCPU(points []point, w int, to *Container, pod *[metricCount]series) []point {
+	cpu := pod[MetricCPU]
+	throttled, notReady, started := cursor{s: pod[MetricThrottled]}, cursor{s: pod[MetricNotReady]}, cursor{s: pod[MetricStarted]}
+	mask := c.query.Workloads[w].MaskStartup
+	if mask > 0 && len(cpu.ends) > 0 && len(notReady.s.ends) == 0 {
+		to.MaskFailed = true
+	}
+	for i, end := range cpu.ends {
+		value := cpu.values[i]
+		if mask > 0 {
+			unready, known := notReady.at(end)
+			start, startKnown := started.at(end)
+			age := time.Duration(float64(end)-start) * time.Second
+			if known && unready >= 1 && startKnown && age <= mask+c.query.Step {
+				to.Masked++
+				continue
+			}
+		}
+		if share, ok := throttled.at(end); ok {
+			to.Throttling.Samples++
+			if share = min(share, 1); share >= leastThrottled {
+				to.Throttling.Censored++
+				to.Throttling.ShareSum += share
+				value *= 1 + share
+			}
+		}
+		points = append(points, point{end, value})
+	}
+	return points
+}
+
+// cursor reads a series at ascending times.
+type cursor struct {
+	s series
+	i int
+}
+
+func (c *cursor) at(end int64) (value float64, ok bool) {
+	for c.i < len(c.s.ends) && c.s.ends[c.i] < end {
+		c.i++
+	}
+	if c.i < len(c.s.ends) && c.s.ends[c.i] == end {
+		return c.s.values[c.i], true
+	}
+	return 0, false
+}
+
+func largest(s series) float64 {
+	most := -1.0
+	for _, v := range s.values {
+		most = max(most, v)
+	}
+	return most
+}
+
+// medianSpacing is the usual distance of a series' samples, in seconds; 0 of
+// fewer than two samples.
+func medianSpacing(ends []int64) int64 {
+	const enough = 65
+	if len(ends) > enough {
+		ends = ends[:enough]
+	}
+	var gaps []int64
+	for i := 1; i < len(ends); i++ {
+		gaps = append(gaps, ends[i]-ends[i-1])
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
+}
+
+// instantWidth is how far apart the samples of different pods may end and
+// still be of one instant.
+func (c *Collector) instantWidth(w int) int64 {
+	step := int64(c.query.Step / time.Second)
+	if spacing := c.workloads[w].spacing; spacing > 0 {
+		step = min(step, spacing)
+	}
+	return max(step, 1)
+}
+
+// worstAtEachInstant keeps the largest of the samples of each instant. The
+// points are in order of time, and so is the result.
+func worstAtEachInstant(points []point, width int64) []point {
+	worst := points[:0]
+	start := int64(math.MinInt64 / 2)
+	for _, p := range points {
+		if p.end-start >= width {
+			start = p.end
+			worst = append(worst, p)
+			continue
+		}
+		last := &worst[len(worst)-1]
+		last.end, last.value = p.end, max(last.value, p.value)
+	}
+	return worst
+}
+
+// Usage is what was folded, in the order of the query's workloads. A workload
+// of which nothing is known has a fault that says so.
+func (c *Collector) Usage() []Usage {
+	usage := make([]Usage, len(c.workloads))
+	for i := range c.workloads {
+		wl := &c.workloads[i]
+		for _, container := range wl.containers {
+			container.Compact()
+		}
+		key := c.query.Workloads[i].WorkloadKey
+		if len(wl.containers) == 0 && len(wl.faults) == 0 {
+			wl.faults = append(wl.faults, &Fault{
+				Reason: v1alpha1.ReasonNoSeries,
+				Err:    fmt.Errorf("reading usage of %s: %w", key, ErrNoData),
+			})
+		}
+		usage[i] = Usage{Workload: key, Containers: wl.containers, Pods: c.pods(wl), Faults: wl.faults}
+	}
+	return usage
+}
+
+// pods counts a pod as live where its samples reach the end of the window, give
+// or take two steps.
+func (c *Collector) pods(wl *collected) Pods {
+	slack := 2 * max(int64(c.query.Step/time.Second), wl.spacing)
+	var p Pods
+	for _, end := range wl.podEnds {
+		if end > c.query.To.Unix()-slack {
+			p.Live++
+		} else {
+			p.Past++
+		}
+	}
+	return p
+}

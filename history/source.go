@@ -1,0 +1,167 @@
+// Package history holds what containers used: where it comes from (Source),
+// how it is folded as it streams in (Collector), and what is kept of it
+// (Sketch). The package is pure; sources that talk to anything live below it.
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+)
+
+// Source answers one question: what did these containers use, over this
+// window, at this resolution?
+//
+// Implementations fold samples through a Collector, so that all of them treat
+// bad data alike. They are safe for concurrent use.
+type Source interface {
+	// Now is the instant up to which the source knows usage: the end of the
+	// newest interval in a folder, the present for a server.
+	Now(ctx context.Context) (time.Time, error)
+	// Load returns the usage of the workloads of q, one entry for each in the
+	// order of q.Workloads. A workload without data has an entry without
+	// containers and a Fault that says why. An error means that nothing could
+	// be learnt of any workload; it is a *Fault where the cause is known.
+	Load(ctx context.Context, q Query) ([]Usage, error)
+}
+
+// Query asks for the usage of workloads in the interval (From, To].
+type Query struct {
+	Workloads []Workload
+	// From and To bound the ends of the intervals that samples cover.
+	From, To time.Time
+	// Step is the resolution: a sample is the mean CPU, or the memory peak,
+	// of one step. A source whose samples are further apart gives them as
+	// they are.
+	Step time.Duration
+	// Ceiling is what a sample may be at most; zero fields are unbounded.
+	Ceiling Ceiling
+}
+
+// Workload is what a source must know to find the pods of a workload, past
+// ones included.
+type Workload struct {
+	WorkloadKey
+	// MaskStartup leaves CPU samples from before readiness out, up to this
+	// long after a container's start; zero leaves nothing out.
+	MaskStartup time.Duration
+}
+
+// WorkloadKey identifies a workload in a cluster.
+type WorkloadKey struct {
+	Namespace, Kind, Name string
+}
+
+// String is kind namespace/name.
+func (k WorkloadKey) String() string {
+	return fmt.Sprintf("%s %s/%s", k.Kind, k.Namespace, k.Name)
+}
+
+// Ceiling is the most that one container can have used. A sample above it is
+// dropped as implausible.
+type Ceiling struct {
+	CPUCores    float64
+	MemoryBytes float64
+}
+
+// Usage is what one workload used.
+type Usage struct {
+	Workload   WorkloadKey
+	Containers map[string]*Container
+	Pods       Pods
+	// Faults are what could not be learnt, each with its reason; usage with a
+	// fault never lowers anything.
+	Faults []*Fault
+}
+
+// Pods counts the pods whose usage was seen: live ones have samples up to the
+// end of the window.
+type Pods struct {
+	Live, Past int
+}
+
+// Fault is something that a source could not give.
+type Fault struct {
+	Reason v1alpha1.Reason
+	Err    error
+}
+
+// Error is the cause.
+func (f *Fault) Error() string { return f.Err.Error() }
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// ErrNoData means that there is nothing to base an estimate on. It is never
+// read as zero usage.
+var ErrNoData = errors.New("no usage data")
+
+// Container is what one container of a workload used, over all pods.
+type Container struct {
+	// CPU holds cores, one sample a pod and step.
+	CPU Sketch
+	// Memory holds bytes, one sample a step: the worst pod's peak.
+	Memory Sketch
+	// OOMKills are the out-of-memory kills in the window, each once.
+	OOMKills []OOMKill
+	// Dropped counts the samples that were left out, by cause.
+	Dropped Dropped
+	// Throttling is how far a CPU limit held usage down.
+	Throttling Throttling
+	// Masked counts CPU samples left out because the container was starting.
+	Masked int
+	// MaskFailed means that samples were to be masked, and nothing says when
+	// the containers became ready.
+	MaskFailed bool
+	// CPUPressure and MemoryPressure are the largest shares of time in a step
+	// that some task waited (PSI "some"), 0 to 1; negative where unknown.
+	CPUPressure, MemoryPressure float64
+}
+
+// OOMKill is one kill by the kernel's out-of-memory killer.
+type OOMKill struct {
+	// At is when the container ended.
+	At time.Time
+	// Pod is the pod's name; with At it tells kills apart.
+	Pod string
+	// LimitBytes is the memory limit in force, or 0 where unknown.
+	LimitBytes float64
+	// UsedBytes is the working set last seen before, or 0 where unknown.
+	UsedBytes float64
+}
+
+// Dropped counts samples left out, by cause.
+type Dropped struct {
+	// Invalid: NaN, infinite or negative.
+	Invalid int
+	// Implausible: above the ceiling.
+	Implausible int
+}
+
+// Total is the number of samples left out.
+func (d Dropped) Total() int { return d.Invalid + d.Implausible }
+
+// Throttling sums up CFS periods. Shares are weighted by sample.
+type Throttling struct {
+	// Samples is how many CPU samples had periods to count.
+	Samples int
+	// Censored is how many of them were throttled enough to be a lower bound.
+	Censored int
+	// ShareSum is the sum of the throttled shares of the censored samples.
+	ShareSum float64
+}
+
+// Compact gives back memory that only loading needed.
+func (c *Container) Compact() {
+	c.CPU.Compact()
+	c.Memory.Compact()
+}
+
+// Bytes is the memory that the container's history holds.
+func (c *Container) Bytes() int {
+	return int(unsafe.Sizeof(*c)) + c.CPU.bytes() + c.Memory.bytes() + cap(c.OOMKills)*int(unsafe.Sizeof(OOMKill{}))
+}
