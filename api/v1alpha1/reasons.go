@@ -1,0 +1,102 @@
+package v1alpha1
+
+// Reason is one word that says why: the same in conditions, events, metric
+// labels, the CLI's output and tests.
+type Reason string
+
+// What history could not give. The last good recommendation stays.
+const (
+	// NoSeries: the source answered, and has nothing about this container.
+	ReasonNoSeries Reason = "NoSeries"
+	// SourceUnreachable: the source did not answer, or refused the connection.
+	ReasonSourceUnreachable Reason = "SourceUnreachable"
+	// SourceUnauthorized: the source refused the credentials (401, 403).
+	ReasonSourceUnauthorized Reason = "SourceUnauthorized"
+	// SourceFailed: the source answered with an error that is none of the others.
+	ReasonSourceFailed Reason = "SourceFailed"
+	// QueryTooExpensive: the source refuses even the smallest query as too large.
+	ReasonQueryTooExpensive Reason = "QueryTooExpensive"
+	// PartialHistory: the source said that its answer is incomplete; nothing is
+	// lowered on the strength of it.
+	ReasonPartialHistory Reason = "PartialHistory"
+	// ShortHistory: less history than minimumDays; nothing is lowered.
+	ReasonShortHistory Reason = "ShortHistory"
+	// WindowNotCovered: the source's history is shorter than the window asked for.
+	ReasonWindowNotCovered Reason = "WindowNotCovered"
+	// SamplesDropped: samples that cannot be true were left out.
+	ReasonSamplesDropped Reason = "SamplesDropped"
+	// StartupMasked: CPU samples from before Ready were left out, since a
+	// start-up boost serves them.
+	ReasonStartupMasked Reason = "StartupMasked"
+	// StartupNotMasked: there is a boost, but no evidence of when containers
+	// became ready, so nothing was left out.
+	ReasonStartupNotMasked Reason = "StartupNotMasked"
+)
+
+// What shaped a recommendation.
+const (
+	// OOMKilled: an out-of-memory kill in the window set a floor.
+	ReasonOOMKilled Reason = "OOMKilled"
+	// SuspectedLeak: memory keeps growing after every bump; the OOM floor stops
+	// at four times the template.
+	ReasonSuspectedLeak Reason = "SuspectedLeak"
+	// Throttled: a CPU limit held usage down, so that demand was more.
+	ReasonThrottled Reason = "Throttled"
+	// CappedByMax: the need is above the policy's max.
+	ReasonCappedByMax Reason = "CappedByMax"
+	// RaisedToMin: the need is below the policy's min.
+	ReasonRaisedToMin Reason = "RaisedToMin"
+	// CappedByNode: the need is above what the largest node offers.
+	ReasonCappedByNode Reason = "CappedByNode"
+	// CappedByLimitRange, RaisedToLimitRange: a LimitRange of the namespace.
+	ReasonCappedByLimitRange  Reason = "CappedByLimitRange"
+	ReasonRaisedToLimitRange  Reason = "RaisedToLimitRange"
+	ReasonScaledToPodMax      Reason = "ScaledToPodMax"
+	ReasonLimitRangeConflict  Reason = "LimitRangeConflict"
+	ReasonQuotaExceeded       Reason = "QuotaExceeded"
+	ReasonCappedByPodEnvelope Reason = "CappedByPodEnvelope"
+	// LimitClamped: the limit that the policy asks for is above max.
+	ReasonLimitClamped Reason = "LimitClamped"
+	// LimitBelowNeed: the limit is kept, and the need is above it.
+	ReasonLimitBelowNeed Reason = "LimitBelowNeed"
+	// LimitKept: a limit was not lowered, since nothing says that it may be.
+	ReasonLimitKept Reason = "LimitKept"
+	// PeakAboveTarget: usage in the window was above the request.
+	ReasonPeakAboveTarget Reason = "PeakAboveTarget"
+	// WholeCoresRoundedDown: the ceiling left no room to round up.
+	ReasonWholeCoresRoundedDown Reason = "WholeCoresRoundedDown"
+	// WholeCoresDoNotFit: not one whole step fits under the ceiling; CPU is not
+	// changed.
+	ReasonWholeCoresDoNotFit Reason = "WholeCoresDoNotFit"
+	// QoSPreserved: one limit went a step higher, so that the pod's QoS class
+	// stays.
+	ReasonQoSPreserved Reason = "QoSPreserved"
+	// WouldChangeQoS: a BestEffort pod cannot be resized in place.
+	ReasonWouldChangeQoS Reason = "WouldChangeQoS"
+	// HeapFloor: memory does not go below what the process was told it may use.
+	ReasonHeapFloor Reason = "HeapFloor"
+	// UsageFollowsLimit: the working set is a share of the limit and not demand.
+	ReasonUsageFollowsLimit Reason = "UsageFollowsLimit"
+	// SuspiciousUnit: a current value that nobody can mean, such as 300m of memory.
+	ReasonSuspiciousUnit Reason = "SuspiciousUnit"
+)
+
+// What the process makes of a change.
+const (
+	// RuntimeNeedsRestart: the process would see the change only at its next start.
+	ReasonRuntimeNeedsRestart Reason = "RuntimeNeedsRestart"
+	// RuntimePinned: a literal fixes it; no restart would help.
+	ReasonRuntimePinned Reason = "RuntimePinned"
+)
+
+// What is asked of policies and workloads.
+const (
+	// Ignored: the workload or container is set aside by annotation or policy.
+	ReasonIgnored Reason = "Ignored"
+	// InvalidPolicy: the policy is not valid; nothing is done with it.
+	ReasonInvalidPolicy Reason = "InvalidPolicy"
+	// PolicyConflict: another policy takes precedence.
+	ReasonPolicyConflict Reason = "PolicyConflict"
+	// HPAConflict: an autoscaler's utilisation target uses this resource.
+	ReasonHPAConflict Reason = "HPAConflict"
+)
