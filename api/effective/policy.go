@@ -1,0 +1,243 @@
+// Package effective resolves a policy as written into the values in force,
+// and remembers where each came from. It is pure, and the only place where a
+// default stands.
+package effective
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+)
+
+// Policy is the values in force for the workloads of one policy.
+type Policy struct {
+	Mode    v1alpha1.Mode
+	Profile v1alpha1.Profile
+	Scope   v1alpha1.Scope
+	// Window is how far back usage counts, Step its resolution, and Minimum
+	// how much of it a decrease needs.
+	Window, Step, Minimum time.Duration
+	// MinChangePercent is the least change that is made, beside MinChangeMilli
+	// of CPU and MinChangeBytes of memory.
+	MinChangePercent int
+	// Startup is the boost, or nil.
+	Startup *Startup
+	// Origins says of each value where it came from.
+	Origins []Origin
+
+	spec v1alpha1.PolicySpec
+}
+
+// The least changes that are made, whatever the percentage.
+const (
+	MinChangeMilli = 10
+	MinChangeBytes = 16 << 20
+)
+
+// Startup is a boost in force.
+type Startup struct {
+	FactorPercent int   // 0 where ValueMilli is given
+	ValueMilli    int64 // 0 where FactorPercent is given
+	Until         v1alpha1.StartupUntil
+	After, Max    time.Duration
+}
+
+// Origin is where a value came from.
+type Origin struct {
+	// Field is the path in the policy's spec.
+	Field string
+	Value string
+	// From is "policy", or "profile <name>", or "default".
+	From string
+}
+
+// Container is the values in force for one container.
+type Container struct {
+	Ignore       bool
+	Runtime      v1alpha1.Runtime
+	CPU, Memory  Resource
+	WholeCores   v1alpha1.WholeCores
+	CoreMultiple int64
+	// OOMBumpPercent and OOMBumpBytes are how far a kill raises the need.
+	OOMBumpPercent int64
+	OOMBumpBytes   int64
+	Rounding       v1alpha1.Rounding
+	Adjust         v1alpha1.Adjust
+	// Origins says of each value where it came from.
+	Origins []Origin
+}
+
+// Resource is what CPU and memory have in common. Min and Max are in the
+// resource's whole unit: milli-CPU or bytes.
+type Resource struct {
+	Estimator  v1alpha1.Estimator
+	Percentile int
+	// PercentileGiven means that the policy writes the percentile itself.
+	PercentileGiven bool
+	MarginPercent   int
+	Min             int64
+	Max             int64 // 0: no bound
+	Limit           Limit
+}
+
+// Limit is a limit policy in force.
+type Limit struct {
+	Policy          v1alpha1.LimitPolicyName
+	Percentile      int // 0: not given
+	MultiplePercent int // 0: not given
+}
+
+// Resolve works out the values in force for a valid spec. The zero spec gives
+// the profile Balanced.
+func Resolve(spec v1alpha1.PolicySpec) Policy {
+	r := resolver{profile: v1alpha1.ProfileBalanced}
+	if spec.Profile != "" {
+		r.profile = spec.Profile
+	}
+	params := profiles[r.profile]
+	p := Policy{
+		Profile:          r.profile,
+		Mode:             choose(&r, "mode", spec.Mode, v1alpha1.ModeRecommend),
+		Scope:            choose(&r, "scope", spec.Scope, v1alpha1.ScopeWorkload),
+		Window:           days(r.number("history.windowDays", spec.History.WindowDays, 8, false)),
+		Step:             seconds(r.number("history.stepSeconds", spec.History.StepSeconds, 300, false)),
+		Minimum:          days(r.number("history.minimumDays", spec.History.MinimumDays, 3, false)),
+		MinChangePercent: r.number("update.minChangePercent", spec.Update.MinChangePercent, params.minChange, true),
+		spec:             spec,
+	}
+	if s := spec.Startup; s != nil {
+		p.Startup = &Startup{
+			Until: choose(&r, "startup.until", s.Until, v1alpha1.StartupUntilReady),
+			After: seconds(r.number("startup.afterSeconds", s.AfterSeconds, 0, false)),
+			Max:   seconds(r.number("startup.maxSeconds", s.MaxSeconds, 300, false)),
+		}
+		if s.CPU.FactorPercent != nil {
+			p.Startup.FactorPercent = int(*s.CPU.FactorPercent)
+		}
+		if s.CPU.Value != nil {
+			p.Startup.ValueMilli = s.CPU.Value.MilliValue()
+		}
+	}
+	p.Origins = r.origins
+	return p
+}
+
+// Container works out the values in force for a container: those of the first
+// entry that names it, or of "*".
+func (p Policy) Container(name string) Container {
+	var written v1alpha1.ContainerPolicy
+	for _, c := range p.spec.Containers {
+		if c.Name == name || c.Name == "*" {
+			written = c
+			break
+		}
+	}
+	params := profiles[p.Profile]
+	r := resolver{profile: p.Profile}
+	cpu, memory := written.CPU, written.Memory
+	c := Container{
+		Ignore:  choose(&r, "mode", written.Mode, v1alpha1.ContainerAuto) == v1alpha1.ContainerIgnore,
+		Runtime: choose(&r, "runtime", written.Runtime, v1alpha1.RuntimeAuto),
+
+		CPU:          r.resource("cpu", cpu.ResourcePolicy, resource.Milli, bounds{params.cpuPercentile, params.cpuMargin, 10}),
+		WholeCores:   choose(&r, "cpu.wholeCores", cpu.WholeCores, v1alpha1.WholeCoresAuto),
+		CoreMultiple: int64(r.number("cpu.coreMultiple", cpu.CoreMultiple, 1, false)),
+
+		Memory:         r.resource("memory", memory.ResourcePolicy, 0, bounds{params.memoryPercentile, params.memoryMargin, 16 << 20}),
+		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, 20, false)),
+		OOMBumpBytes:   r.quantity("memory.oom.bumpMin", memory.OOM.BumpMin, 0, 100<<20),
+		Rounding:       choose(&r, "memory.rounding", memory.Rounding, v1alpha1.RoundingMiB),
+		Adjust:         choose(&r, "memory.adjust", memory.Adjust, v1alpha1.AdjustAuto),
+	}
+	// A percentile that the user wrote is meant as one: no estimator of our
+	// choosing replaces it.
+	fallback := v1alpha1.EstimatorAuto
+	if c.CPU.PercentileGiven {
+		fallback = v1alpha1.EstimatorPercentile
+	}
+	c.CPU.Estimator = choose(&r, "cpu.estimator", cpu.Estimator, fallback)
+	c.Memory.Estimator = v1alpha1.EstimatorPercentile
+	c.Origins = r.origins
+	return c
+}
+
+// resolver records where each value comes from.
+type resolver struct {
+	profile v1alpha1.Profile
+	origins []Origin
+}
+
+func (r *resolver) record(path, value string, given, byProfile bool) {
+	from := "default"
+	switch {
+	case given:
+		from = "policy"
+	case byProfile:
+		from = "profile " + string(r.profile)
+	}
+	r.origins = append(r.origins, Origin{Field: path, Value: value, From: from})
+}
+
+func choose[T ~string](r *resolver, path string, given, fallback T) T {
+	value := given
+	if given == "" {
+		value = fallback
+	}
+	r.record(path, string(value), given != "", false)
+	return value
+}
+
+func (r *resolver) number(path string, given *int32, fallback int32, byProfile bool) int {
+	value := fallback
+	if given != nil {
+		value = *given
+	}
+	r.record(path, fmt.Sprint(value), given != nil, byProfile)
+	return int(value)
+}
+
+// quantity is in the resource's whole unit.
+func (r *resolver) quantity(path string, given *resource.Quantity, scale resource.Scale, fallback int64) int64 {
+	value := fallback
+	if given != nil {
+		value = given.ScaledValue(scale)
+	}
+	r.record(path, resource.NewScaledQuantity(value, scale).String(), given != nil, false)
+	return value
+}
+
+// bounds are the defaults of one resource.
+type bounds struct {
+	percentile, margin int32
+	least              int64
+}
+
+func (r *resolver) resource(path string, p v1alpha1.ResourcePolicy, scale resource.Scale, d bounds) Resource {
+	res := Resource{
+		Percentile:      r.number(path+".percentile", p.Percentile, d.percentile, true),
+		PercentileGiven: p.Percentile != nil,
+		MarginPercent:   r.number(path+".marginPercent", p.MarginPercent, d.margin, true),
+		Min:             r.quantity(path+".min", p.Min, scale, d.least),
+		Limit:           Limit{Policy: choose(r, path+".limit.policy", p.Limit.Policy, v1alpha1.LimitAuto)},
+	}
+	if p.Max != nil {
+		res.Max = r.quantity(path+".max", p.Max, scale, 0)
+		if p.Min == nil {
+			// A default must not contradict what the user wrote.
+			res.Min = min(res.Min, res.Max)
+		}
+	}
+	if p.Limit.Percentile != nil {
+		res.Limit.Percentile = int(*p.Limit.Percentile)
+	}
+	if p.Limit.MultiplePercent != nil {
+		res.Limit.MultiplePercent = int(*p.Limit.MultiplePercent)
+	}
+	return res
+}
+
+func days(n int) time.Duration    { return time.Duration(n) * 24 * time.Hour }
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
