@@ -261,8 +261,7 @@ func (r rigour) fits(k WorkloadKey, pod string) bool {
 	case kindJob:
 		return middle == "" || isNumber(middle) // A number is the index of an Indexed Job.
 	case kindCronJob:
-		number, index, indexed := strings.Cut(middle, "-")
-		return r.number(number, cut) && (!indexed || isNumber(index))
+		return r.run(middle, cut)
 	}
 	return false
 }
@@ -271,13 +270,12 @@ func (r rigour) fits(k WorkloadKey, pod string) bool {
 // workload's: name-middle-suffix or name-suffix. In a cut name a part of the
 // middle is missing, and the dash after it.
 func splitGenerated(name, pod string) (middle, suffix string, cut, ok bool) {
-	rest, ok := strings.CutPrefix(pod, name+"-")
-	if dash := strings.LastIndexByte(rest, '-'); ok && dash != 0 {
-		if len(pod) < maxBase+suffixLength || pod[maxBase-1] == '-' && strings.LastIndexByte(pod, '-') == maxBase-1 {
-			return rest[:max(0, dash)], rest[dash+1:], false, true
-		}
+	if len(pod) < maxBase+suffixLength {
+		rest, ok := strings.CutPrefix(pod, name+"-")
+		dash := strings.LastIndexByte(rest, '-')
+		return rest[:max(0, dash)], rest[dash+1:], false, ok && dash != 0
 	}
-	if len(pod) != maxBase+suffixLength {
+	if len(pod) > maxBase+suffixLength {
 		return "", "", false, false
 	}
 	base, suffix := pod[:maxBase], pod[maxBase:]
@@ -285,7 +283,8 @@ func splitGenerated(name, pod string) (middle, suffix string, cut, ok bool) {
 		return "", suffix, true, name[:maxBase] == base
 	}
 	middle, ok = strings.CutPrefix(base, name+"-")
-	return middle, suffix, true, ok
+	middle, whole := strings.CutSuffix(middle, "-")
+	return middle, suffix, !whole, ok
 }
 
 // suffix reports whether s may end a generated name.
@@ -316,6 +315,13 @@ func (r rigour) hash(s, suffix string, cut bool) bool {
 	return !isGeneratedSuffix(suffix) && !isNumber(suffix) || isPlausibleHash(s)
 }
 
+// run reports whether s may stand between a CronJob's name and the suffix: the
+// number of a run, and the index where its Job is an Indexed one.
+func (r rigour) run(s string, cut bool) bool {
+	number, index, indexed := strings.Cut(s, "-")
+	return r.number(number, cut) && (!indexed || isNumber(index))
+}
+
 // number reports whether s may be the number of a CronJob's run, or the
 // beginning of one in a name that was cut.
 func (r rigour) number(s string, cut bool) bool {
@@ -331,8 +337,16 @@ func (r rigour) number(s string, cut bool) bool {
 // isTemplateHash reports whether s is a pod-template-hash beyond reasonable
 // doubt: its alphabet, and long enough, or with too many digits for a word.
 func isTemplateHash(s string) bool {
-	digits := len(s) - len(strings.Trim(s, "0123456789"))
-	return len(s) <= maxHash && consistsOf(s, hashAlphabet) && (len(s) >= minHash || digits >= 2)
+	if s == "" || len(s) > maxHash || !consistsOf(s, hashAlphabet) {
+		return false
+	}
+	letters := strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' {
+			return -1
+		}
+		return c
+	}, s)
+	return len(s) >= minHash || len(s)-len(letters) >= 2
 }
 
 // isPlausibleHash reports whether s looks like something that was computed:
