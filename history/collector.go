@@ -221,17 +221,18 @@ func (c *Collector) fold(w int, to *Container, ch *chunk) {
 		memory = worstAtEachInstant(memory, c.instantWidth(w))
 	}
 	for _, p := range cpu {
-		to.CPU.Add(p.end, p.value)
+		to.AddCPU(p.end, p.value, p.throttled)
 	}
 	for _, p := range memory {
 		to.Memory.Add(p.end, p.value)
 	}
 }
 
-// point is one sample.
+// point is one sample; throttled is negative where unknown or without meaning.
 type point struct {
-	end   int64
-	value float64
+	end       int64
+	value     float64
+	throttled float64
 }
 
 func byEnd(a, b point) int {
@@ -240,19 +241,13 @@ func byEnd(a, b point) int {
 
 func appendPoints(to []point, s series) []point {
 	for i, end := range s.ends {
-		to = append(to, point{end, s.values[i]})
+		to = append(to, point{end, s.values[i], -1})
 	}
 	return to
 }
 
-// leastThrottled is the throttled share from which a sample counts as a lower
-// bound. Below it lie single periods at the edge of a burst, which the margin
-// covers; above it a process waits noticeably.
-const leastThrottled = 0.05
-
-// appendCPU appends a pod's CPU samples: without the ones that a start-up
-// boost serves, and with the ones that a limit held down raised by the share
-// of periods in which it did.
+// appendCPU appends a pod's CPU samples, each with its throttled share, without
+// the ones that a start-up boost serves.
 func (c *Collector) appendCPU(points []point, w int, to *Container, pod *[metricCount]series) []point {
 	cpu := pod[MetricCPU]
 	throttled, notReady, started := cursor{s: pod[MetricThrottled]}, cursor{s: pod[MetricNotReady]}, cursor{s: pod[MetricStarted]}
@@ -261,7 +256,6 @@ func (c *Collector) appendCPU(points []point, w int, to *Container, pod *[metric
 		to.MaskFailed = true
 	}
 	for i, end := range cpu.ends {
-		value := cpu.values[i]
 		if mask > 0 {
 			unready, known := notReady.at(end)
 			start, startKnown := started.at(end)
@@ -271,15 +265,11 @@ func (c *Collector) appendCPU(points []point, w int, to *Container, pod *[metric
 				continue
 			}
 		}
-		if share, ok := throttled.at(end); ok {
-			to.Throttling.Samples++
-			if share = min(share, 1); share >= leastThrottled {
-				to.Throttling.Censored++
-				to.Throttling.ShareSum += share
-				value *= 1 + share
-			}
+		share, ok := throttled.at(end)
+		if !ok {
+			share = -1
 		}
-		points = append(points, point{end, value})
+		points = append(points, point{end, cpu.values[i], share})
 	}
 	return points
 }

@@ -159,10 +159,17 @@ func (s *Sketch) Compact() {
 	if s.last != 0 {
 		s.fold(int32((s.last-1)/secondsPerSlot) - slotsPerHour)
 	}
-	s.days = slices.Clip(slices.Clone(s.days))
-	s.encoded = slices.Clip(slices.Clone(s.encoded))
-	s.recent.cells = slices.Clip(slices.Clone(s.recent.cells))
-	s.hours.peaks = slices.Clip(slices.Clone(s.hours.peaks))
+	*s = *s.clone()
+}
+
+// clone is an independent copy.
+func (s *Sketch) clone() *Sketch {
+	c := *s
+	c.days = slices.Clone(s.days)
+	c.encoded = slices.Clone(s.encoded)
+	c.recent.cells = slices.Clone(s.recent.cells)
+	c.hours.peaks = slices.Clone(s.hours.peaks)
+	return &c
 }
 
 // Count is the number of samples.

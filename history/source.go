@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 )
@@ -100,68 +99,3 @@ func (f *Fault) Unwrap() error { return f.Err }
 // read as zero usage.
 var ErrNoData = errors.New("no usage data")
 
-// Container is what one container of a workload used, over all pods.
-type Container struct {
-	// CPU holds cores, one sample a pod and step.
-	CPU Sketch
-	// Memory holds bytes, one sample a step: the worst pod's peak.
-	Memory Sketch
-	// OOMKills are the out-of-memory kills in the window, each once.
-	OOMKills []OOMKill
-	// Dropped counts the samples that were left out, by cause.
-	Dropped Dropped
-	// Throttling is how far a CPU limit held usage down.
-	Throttling Throttling
-	// Masked counts CPU samples left out because the container was starting.
-	Masked int
-	// MaskFailed means that samples were to be masked, and nothing says when
-	// the containers became ready.
-	MaskFailed bool
-	// CPUPressure and MemoryPressure are the largest shares of time in a step
-	// that some task waited (PSI "some"), 0 to 1; negative where unknown.
-	CPUPressure, MemoryPressure float64
-}
-
-// OOMKill is one kill by the kernel's out-of-memory killer.
-type OOMKill struct {
-	// At is when the container ended.
-	At time.Time
-	// Pod is the pod's name; with At it tells kills apart.
-	Pod string
-	// LimitBytes is the memory limit in force, or 0 where unknown.
-	LimitBytes float64
-	// UsedBytes is the working set last seen before, or 0 where unknown.
-	UsedBytes float64
-}
-
-// Dropped counts samples left out, by cause.
-type Dropped struct {
-	// Invalid: NaN, infinite or negative.
-	Invalid int
-	// Implausible: above the ceiling.
-	Implausible int
-}
-
-// Total is the number of samples left out.
-func (d Dropped) Total() int { return d.Invalid + d.Implausible }
-
-// Throttling sums up CFS periods. Shares are weighted by sample.
-type Throttling struct {
-	// Samples is how many CPU samples had periods to count.
-	Samples int
-	// Censored is how many of them were throttled enough to be a lower bound.
-	Censored int
-	// ShareSum is the sum of the throttled shares of the censored samples.
-	ShareSum float64
-}
-
-// Compact gives back memory that only loading needed.
-func (c *Container) Compact() {
-	c.CPU.Compact()
-	c.Memory.Compact()
-}
-
-// Bytes is the memory that the container's history holds.
-func (c *Container) Bytes() int {
-	return int(unsafe.Sizeof(*c)) + c.CPU.bytes() + c.Memory.bytes() + cap(c.OOMKills)*int(unsafe.Sizeof(OOMKill{}))
-}
