@@ -22,10 +22,10 @@ func CacheDir(elem ...string) (string, error) {
 	return dir, nil
 }
 
-// cached returns the file `name` among the cached images, after having write
+// Cached returns the file `name` among the cached images, after having write
 // make it if it is missing. The file appears whole or not at all, also when
 // several processes make it at once.
-func cached(name string, write func(path string) error) (string, error) {
+func Cached(name string, write func(path string) error) (string, error) {
 	dir, err := CacheDir("images")
 	if err != nil {
 		return "", err

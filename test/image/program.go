@@ -39,7 +39,7 @@ func (p Program) Tar(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cached(path.Base(p.Package)+"-"+key+".tar", func(dst string) error {
+	return Cached(path.Base(p.Package)+"-"+key+".tar", func(dst string) error {
 		return Write(dst, config, File(file, binary))
 	})
 }
