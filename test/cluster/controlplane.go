@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,7 +165,8 @@ func (c *Cluster) controllerArgs(kubeconfig string, port int) []string {
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
-		"--cert-dir=" + filepath.Dir(c.certs.ca.path),
+		"--tls-cert-file=" + c.certs.controllers.cert,
+		"--tls-private-key-file=" + c.certs.controllers.key,
 		"--leader-elect=false",
 	}
 	return append(args, switches("--feature-gates", c.options.FeatureGates)...)

@@ -34,6 +34,7 @@ type certificates struct {
 	frontProxy       pair // client, towards aggregated API servers
 	kubelet          pair // serving
 	metricsServer    pair // serving
+	controllers      pair // serving, of the controller manager and the scheduler
 	admin            pair
 	manager          pair
 	scheduler        pair
@@ -61,6 +62,7 @@ func newCertificates(dir string) (certificates, error) {
 		{&c.apiServer, c.ca, "kube-apiserver", serving("kube-apiserver", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")},
 		{&c.kubelet, c.ca, "kubelet", serving("system:node:"+NodeName, "localhost", NodeName)},
 		{&c.metricsServer, c.ca, "metrics-server", serving("metrics-server", "localhost", "metrics-server.kube-system.svc")},
+		{&c.controllers, c.ca, "controllers", serving("controllers", "localhost")},
 		{&c.apiServerKubelet, c.ca, "kube-apiserver-kubelet-client", client("kube-apiserver-kubelet-client", masters)},
 		{&c.admin, c.ca, "admin", client("admin", masters)},
 		{&c.manager, c.ca, controllerManager, client("system:kube-controller-manager")},
