@@ -1,0 +1,71 @@
+package recommender
+
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+)
+
+// fullConfidence is how much history makes a recommendation as sure as it
+// gets: a week has every weekday once. A shorter window is as sure as it can
+// be when all of it was seen.
+const fullConfidence = 7 * 24 * time.Hour
+
+// coverSlack is how much of the window may be missing before it is said. A
+// source seldom starts at the very minute.
+const coverSlack = time.Hour
+
+// history judges how much was seen, and sets confidence and bounds.
+func (w *work) history(h *history.Container) {
+	seen := max(w.seen(&h.CPU), w.seen(&h.Memory))
+	full := min(w.in.Window, fullConfidence)
+	if full > 0 {
+		w.need.Confidence = min(1, float64(seen)/float64(full))
+	}
+	if seen > 0 && seen < w.in.Window-coverSlack {
+		w.reason(v1alpha1.ReasonWindowNotCovered)
+	}
+	w.need.Decreasable = len(w.in.Faults) == 0 && seen >= w.in.Minimum
+	if seen < w.in.Minimum {
+		w.reason(v1alpha1.ReasonShortHistory)
+	}
+	w.bounds(&w.need.CPU, w.in.Policy.CPU.MarginPercent)
+	w.bounds(&w.need.Memory, w.in.Policy.Memory.MarginPercent)
+}
+
+// seen is how much time a sketch covers: from its first to its last sample,
+// but no more than the days in which there was any, so that a gap of days
+// counts for nothing.
+func (w *work) seen(s *history.Sketch) time.Duration {
+	if s.Count() == 0 {
+		return 0
+	}
+	span := s.Last().Sub(s.First()) + w.in.Step
+	return min(span, time.Duration(s.Days())*24*time.Hour)
+}
+
+// leastConfidence keeps the bounds of a container that was just met finite.
+const leastConfidence = 0.05
+
+// bounds sets the band around a target within which a present size is good
+// enough: the margin to either side, or the least change where that is more,
+// and the wider the less is known. With full confidence, the lower bound is
+// the need without its margin.
+func (w *work) bounds(e *Estimate, marginPercent int) {
+	if !e.Known {
+		return
+	}
+	half := float64(max(marginPercent, w.in.MinChangePercent)) / 100 / max(w.need.Confidence, leastConfidence)
+	e.Lower, e.Upper = e.Target/(1+half), e.Target*(1+half)
+}
+
+// sourceFaults turns what a source could not give into reasons.
+func (w *work) sourceFaults() {
+	for _, f := range w.in.Faults {
+		w.reason(f.Reason)
+	}
+	if w.in.History == nil && len(w.in.Faults) == 0 {
+		w.reason(v1alpha1.ReasonNoSeries)
+	}
+}

@@ -1,0 +1,77 @@
+package sizing
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// containerRange is what the LimitRanges of a namespace say of one resource of
+// a container. Zero and nil say nothing.
+type containerRange struct {
+	least, most                  int64
+	ratio                        float64 // most that limit / request may be
+	defaultRequest, defaultLimit *int64
+}
+
+// containerRangeOf unites all LimitRanges of type Container: the strictest
+// bounds and the first defaults, as the LimitRanger plugin applies them.
+func containerRangeOf(ranges []corev1.LimitRange, u unit) containerRange {
+	var r containerRange
+	for _, item := range itemsOf(ranges, corev1.LimitTypeContainer) {
+		least, most := u.amount(item.Min), u.amount(item.Max)
+		r.least = max(r.least, orZero(least))
+		if most != nil && (r.most == 0 || *most < r.most) {
+			r.most = *most
+		}
+		if q, ok := item.MaxLimitRequestRatio[u.resource]; ok {
+			if ratio := q.AsApproximateFloat64(); ratio > 0 && (r.ratio == 0 || ratio < r.ratio) {
+				r.ratio = ratio
+			}
+		}
+		// The API server fills what a manifest leaves out: a max is a default
+		// limit, a default limit a default request, and else a min is one.
+		limit := firstOf(u.amount(item.Default), most)
+		r.defaultLimit = firstOf(r.defaultLimit, limit)
+		r.defaultRequest = firstOf(r.defaultRequest, u.amount(item.DefaultRequest), limit, least)
+	}
+	return r
+}
+
+// withDefaults is what a container really gets: a limit without a request sets
+// the request, before LimitRanges fill what is left.
+func (r containerRange) withDefaults(p Pair) Pair {
+	if p.Request == nil && p.Limit != nil {
+		p.Request = p.Limit
+	}
+	return Pair{Request: firstOf(p.Request, r.defaultRequest), Limit: firstOf(p.Limit, r.defaultLimit)}
+}
+
+// withinRatio raises a request, where a LimitRange bounds the ratio of limit to
+// request. Lowering the limit instead could starve the container.
+func (l *line) withinRatio(request, limit int64) int64 {
+	if l.limits.ratio <= 0 {
+		return request
+	}
+	least, _, _ := round(float64(limit)/l.limits.ratio, l.requestStep(), limit)
+	return max(request, least)
+}
+
+func itemsOf(ranges []corev1.LimitRange, kind corev1.LimitType) []corev1.LimitRangeItem {
+	var items []corev1.LimitRangeItem
+	for _, r := range ranges {
+		for _, item := range r.Spec.Limits {
+			if item.Type == kind {
+				items = append(items, item)
+			}
+		}
+	}
+	return items
+}
+
+func firstOf(values ...*int64) *int64 {
+	if i := slices.IndexFunc(values, func(v *int64) bool { return v != nil }); i >= 0 {
+		return values[i]
+	}
+	return nil
+}

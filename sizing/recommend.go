@@ -1,0 +1,94 @@
+package sizing
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/api/effective"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/recommender"
+	"github.com/plimsoll-dev/plimsoll/recommender/verdict"
+)
+
+// Subject is a workload with all that its recommendation depends on.
+type Subject struct {
+	// Template is the pod as the workload writes it.
+	Template *corev1.PodSpec
+	// Containers are the ones to size, regular ones and native sidecars.
+	Containers []corev1.Container
+	// Current holds the resources in force by container, where they are not
+	// the template's.
+	Current map[string]corev1.ResourceRequirements
+	// Replicas is how many pods there are; at least 1.
+	Replicas int64
+	// Usage is what the workload used, up to Now.
+	Usage history.Usage
+	Now   time.Time
+	// Policy is the values in force.
+	Policy effective.Policy
+	// LimitRanges, Quotas and Node bound what may be asked for.
+	LimitRanges []corev1.LimitRange
+	Quotas      []corev1.ResourceQuota
+	Node        Capacity
+}
+
+// Recommendation is what one container should ask for, with all that led to
+// it.
+type Recommendation struct {
+	Container corev1.Container
+	// Ignored means that the policy sets the container aside; the rest is then
+	// empty but for the verdict.
+	Ignored bool
+	Verdict verdict.Result
+	Need    recommender.Need
+	Sized   Sized
+}
+
+// Recommend takes a workload from history to sizes: the one path that the
+// controller, the command line and the backtest share. The recommendations are
+// in the order of s.Containers.
+func Recommend(s Subject) []Recommendation {
+	all := make([]Recommendation, len(s.Containers))
+	pod := Pod{
+		Template: s.Template, Current: s.Current, Replicas: max(s.Replicas, 1),
+		LimitRanges: s.LimitRanges, Quotas: s.Quotas, Node: s.Node,
+	}
+	index := make([]int, 0, len(all)) // of pod.Containers in all
+	for i, c := range s.Containers {
+		policy := s.Policy.Container(c.Name)
+		r := &all[i]
+		r.Container = c
+		r.Verdict = verdict.Of(c, verdict.Input{Override: policy.Runtime, Adjust: policy.Adjust})
+		if r.Ignored = policy.Ignore; r.Ignored {
+			continue
+		}
+		r.Need = recommender.Recommend(s.input(c, policy, r.Verdict))
+		pod.Containers = append(pod.Containers, Container{Name: c.Name, Need: r.Need, Policy: policy, Verdict: r.Verdict})
+		index = append(index, i)
+	}
+	for i, sized := range Fit(pod) {
+		all[index[i]].Sized = sized
+	}
+	return all
+}
+
+// input is what the need of one container depends on.
+func (s Subject) input(c corev1.Container, policy effective.Container, v verdict.Result) recommender.Input {
+	limits := containerRangeOf(s.LimitRanges, memoryUnit)
+	template := limits.withDefaults(memoryUnit.pairOf(c.Resources))
+	current := template
+	if r, ok := s.Current[c.Name]; ok {
+		current = limits.withDefaults(memoryUnit.pairOf(r))
+	}
+	return recommender.Input{
+		Now: s.Now, Window: s.Policy.Window, Step: s.Policy.Step, Minimum: s.Policy.Minimum,
+		History: s.Usage.Containers[c.Name], Faults: s.Usage.Faults,
+		Policy: policy, MinChangePercent: s.Policy.MinChangePercent,
+		Boosted:             s.Policy.Startup != nil,
+		MemoryLimitBytes:    float64(orZero(current.Limit)),
+		MemoryRequestBytes:  float64(orZero(current.Request)),
+		TemplateMemoryBytes: float64(orZero(firstOf(template.Limit, template.Request))),
+		Verdict:             v,
+	}
+}
