@@ -31,13 +31,13 @@ type Cluster struct {
 	KubeconfigPath string
 
 	options    Options
+	state      state
 	home       string
 	logs       string
 	bins       map[string]string
 	certs      certificates
 	ports      ports
 	etcdURL    string
-	cgroupRoot string
 	links      []string // network links of before
 	supervisor *supervisor.Supervisor
 	processes  map[string]*supervisor.Running
@@ -46,9 +46,9 @@ type Cluster struct {
 }
 
 type ports struct {
-	apiServer, manager, scheduler    int
-	kubelet, kubeletHealth           int
-	prometheus, metricsServer, spare int
+	apiServer, manager, scheduler int
+	kubelet, kubeletHealth        int
+	prometheus, metricsServer     int
 }
 
 // path is a place in the cluster's folder.

@@ -16,10 +16,10 @@ import (
 )
 
 // A cluster lives in a folder of its own under one base. Its supervisor holds a
-// lock on the file "lock" inside; a folder whose lock is free is a dead cluster's.
+// lock on the folder itself; one that is not locked is a dead cluster's.
 
 const (
-	lockFile     = "lock"
+	baseLockFile = "lock"
 	nodeLockFile = "node.lock"
 	stateFile    = "state.json"
 )
@@ -32,8 +32,11 @@ func baseDir() string { return fmt.Sprintf("/tmp/plimsoll-testbed-%d", os.Getuid
 type state struct {
 	// SupervisorPID is to be believed only while the folder's lock is held.
 	SupervisorPID int
-	Detached      bool
-	Supervisor    supervisor.Config
+	// Detached clusters outlive the process that started them.
+	Detached   bool
+	Supervisor supervisor.Config
+	// Links are the machine's network links from before the cluster.
+	Links []string
 }
 
 func (s state) write(dir string) error {
@@ -78,7 +81,7 @@ func newHome() (dir string, held *os.File, err error) {
 	if dir, err = os.MkdirTemp(baseDir(), "c"); err != nil {
 		return "", nil, fmt.Errorf("making the cluster's folder: %w", err)
 	}
-	held, err = tryLock(filepath.Join(dir, lockFile))
+	held, err = lockHome(dir)
 	return dir, held, err
 }
 
@@ -97,7 +100,7 @@ func lockBase() (unlock func(), err error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(st.Uid) != os.Getuid() {
 		return nil, fmt.Errorf("using %s: it is not a folder of ours", base)
 	}
-	f, err := waitLock(filepath.Join(base, lockFile))
+	f, err := waitLock(filepath.Join(base, baseLockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return lockBase() // The folder was removed since we made it.
 	}
@@ -156,8 +159,8 @@ func cleanDead() error {
 	}
 	var errs []error
 	for _, dir := range dirs {
-		held, err := tryLock(filepath.Join(dir, lockFile))
-		if errors.Is(err, errLocked) {
+		held, err := lockHome(dir)
+		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
@@ -190,17 +193,22 @@ var errLocked = errors.New("locked by another process")
 // copy of the file's descriptor is closed, in this process and those it was handed
 // to.
 func tryLock(path string) (*os.File, error) {
-	return flock(path, syscall.LOCK_EX|syscall.LOCK_NB)
+	return flock(path, os.O_CREATE|os.O_RDWR, syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// lockHome takes the lock of a cluster's folder, or gives errLocked.
+func lockHome(dir string) (*os.File, error) {
+	return flock(dir, os.O_RDONLY, syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // waitLock takes the lock file, waiting for it. Meant for locks held for moments.
 func waitLock(path string) (*os.File, error) {
-	return flock(path, syscall.LOCK_EX)
+	return flock(path, os.O_CREATE|os.O_RDWR, syscall.LOCK_EX)
 }
 
-func flock(path string, how int) (*os.File, error) {
+func flock(path string, open, how int) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(path, open, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("opening a lock: %w", err)
 		}
@@ -234,7 +242,8 @@ func isAt(f *os.File, path string) bool {
 const lockPoll = 100 * time.Millisecond
 
 // lockNode takes the machine's one place for a kubelet, waiting for a test that has
-// it and refusing where a person has it. who is written into it for others to read.
+// it and refusing where a person has it. who is written into it, to tell those who
+// wait.
 func lockNode(ctx context.Context, who string) (*os.File, error) {
 	path := filepath.Join(baseDir(), nodeLockFile)
 	for told := false; ; told = true {
@@ -250,11 +259,11 @@ func lockNode(ctx context.Context, who string) (*os.File, error) {
 			return nil, fmt.Errorf("starting a node: this machine's is taken by %s; `make cluster-down` frees it", holder)
 		}
 		if !told {
-			fmt.Fprintf(os.Stderr, "test cluster: waiting for %s to give up the node\n", holder)
+			fmt.Fprintf(os.Stderr, "test cluster: waiting for %s, which has the machine's node\n", holder)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for %s to give up the node: %w", holder, context.Cause(ctx))
+			return nil, fmt.Errorf("waiting for %s, which has the machine's node: %w", holder, context.Cause(ctx))
 		case <-time.After(lockPoll):
 		}
 	}

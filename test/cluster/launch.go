@@ -27,11 +27,6 @@ func Launch(ctx context.Context, o Options) (*Cluster, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("starting a cluster: %w", err)
 	}
-	return launch(ctx, o, fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid()))
-}
-
-// launch is Launch; who is how others are told about the one that has the node.
-func launch(ctx context.Context, o Options, who string) (*Cluster, error) {
 	bins, err := binaries.Paths(ctx, o.binaries()...)
 	if err != nil {
 		return nil, err
@@ -43,7 +38,7 @@ func launch(ctx context.Context, o Options, who string) (*Cluster, error) {
 		}
 	}
 	c := &Cluster{options: o, bins: bins, processes: map[string]*supervisor.Running{}}
-	if err := c.supervise(ctx, who); err != nil {
+	if err := c.supervise(ctx); err != nil {
 		return nil, fmt.Errorf("starting a cluster: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
@@ -55,7 +50,7 @@ func launch(ctx context.Context, o Options, who string) (*Cluster, error) {
 }
 
 // supervise makes the cluster's folder and starts its supervisor.
-func (c *Cluster) supervise(ctx context.Context, who string) error {
+func (c *Cluster) supervise(ctx context.Context) error {
 	var held []*os.File
 	defer func() {
 		for _, f := range held {
@@ -66,7 +61,7 @@ func (c *Cluster) supervise(ctx context.Context, who string) error {
 		if err := checkHost(); err != nil {
 			return err
 		}
-		node, err := lockNode(ctx, who)
+		node, err := lockNode(ctx, fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid()))
 		if err != nil {
 			return err
 		}
@@ -81,16 +76,16 @@ func (c *Cluster) supervise(ctx context.Context, who string) error {
 	if err := c.furnish(); err != nil {
 		return errors.Join(err, os.RemoveAll(home))
 	}
-	s := state{Supervisor: c.supervisorConfig()}
+	c.state = state{Supervisor: c.supervisorConfig(), Links: c.links}
 	// Written before there is anything to clean up, and again with its process.
-	if err := s.write(home); err != nil {
+	if err := c.state.write(home); err != nil {
 		return err
 	}
-	if c.supervisor, err = supervisor.Launch(s.Supervisor, held...); err != nil {
+	if c.supervisor, err = supervisor.Launch(c.state.Supervisor, held...); err != nil {
 		return err
 	}
-	s.SupervisorPID = c.supervisor.PID()
-	return s.write(home)
+	c.state.SupervisorPID = c.supervisor.PID()
+	return c.state.write(home)
 }
 
 // furnish makes what the components expect to find in the cluster's folder.

@@ -28,7 +28,8 @@ func (c *Cluster) startMetricsServer() error {
 		"--kubelet-certificate-authority=" + c.certs.ca.path,
 		"--kubelet-preferred-address-types=Hostname",
 		"--kubelet-use-node-status-port",
-		"--metric-resolution=10s", // The shortest that it accepts.
+		"--metric-resolution=10s", // The shortest that it accepts; the next must be less.
+		"--kubelet-request-timeout=5s",
 	})
 }
 

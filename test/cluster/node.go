@@ -106,8 +106,8 @@ func (c *Cluster) kubeletConfig() (map[string]any, error) {
 	return config, nil
 }
 
-// awaitNode waits until pods can run on the node. It watches rather than polls: the
-// node appears, becomes ready, and loses its taint within moments of each other.
+// awaitNode waits until pods can run on the node: it has appeared, is ready, and has
+// lost its taint.
 func (c *Cluster) awaitNode(ctx context.Context) error {
 	return c.await(ctx, kubelet, "has a ready node", func(ctx context.Context) error {
 		node, err := c.Client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
@@ -222,7 +222,7 @@ func (c *Cluster) writeHosts() error {
 	return nil
 }
 
-// awaitSocket waits until containerd accepts connections.
+// awaitContainerd waits until containerd accepts connections.
 func (c *Cluster) awaitContainerd(ctx context.Context) error {
 	return c.await(ctx, containerd, "accepts connections", func(ctx context.Context) error {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.containerdAddress())
