@@ -1,0 +1,254 @@
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+)
+
+// client asks the server's HTTP API. What it returns as an error is a *failure,
+// or the context's end.
+type client struct {
+	api   v1.API
+	where string // the URL without credentials
+	// slots bounds the queries in flight, over all loads of the source.
+	slots chan struct{}
+	// received counts the bytes of answers.
+	received *atomic.Int64
+}
+
+// pulse tells a server that is slow from one that does not answer at all.
+type pulse struct {
+	// missed counts the attempts without an answer in time since the last one
+	// that was answered, from more than most on if there never was one.
+	missed atomic.Int64
+	most   int64
+}
+
+// silent reports whether so many attempts went without an answer that their
+// size cannot be the reason.
+func (p *pulse) silent() bool { return p.missed.Load() > p.most }
+
+func (p *pulse) note(a attempt) {
+	switch {
+	case a.status() != 0:
+		p.missed.Store(0)
+	case errors.Is(a.err, errTooSlow):
+		p.missed.Add(1)
+	}
+}
+
+func newClient(s Settings) (*client, error) {
+	rt, err := config.NewRoundTripperFromConfig(s.HTTP, "plimsoll", config.WithUserAgent("plimsoll"))
+	if err != nil {
+		return nil, fmt.Errorf("setting up the connection: %w", err)
+	}
+	received := new(atomic.Int64)
+	hc := &http.Client{Transport: bounded{next: rt, most: s.MaxAnswerBytes, received: received}}
+	if !s.HTTP.FollowRedirects {
+		hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	inner, err := api.NewClient(api.Config{Address: s.URL, Client: hc})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the client: %w", err)
+	}
+	// Twice what may be in flight: all of them may be too large, and the first
+	// of their halves.
+	p := &pulse{most: int64(2 * s.MaxInFlight)}
+	p.missed.Store(p.most)
+	return &client{
+		api:      v1.NewAPI(&patient{next: inner, settings: s, pulse: p}),
+		where:    redact(s.URL),
+		slots:    make(chan struct{}, s.MaxInFlight),
+		received: received,
+	}, nil
+}
+
+// note is what came with an answer beside the data: why it is not whole. Empty
+// means that it is. Informational annotations are no reason.
+type note []string
+
+// rangeQuery evaluates a query at every instant of the span.
+func (c *client) rangeQuery(ctx context.Context, query string, s span) (model.Matrix, note, error) {
+	window := v1.Range{Start: time.Unix(s.first, 0), End: time.Unix(s.last(), 0), Step: time.Duration(s.step) * time.Second}
+	return ask[model.Matrix](ctx, c, func(ctx context.Context) (model.Value, v1.Warnings, error) {
+		v, warnings, _, err := c.api.QueryRange(ctx, query, window)
+		return v, warnings, err
+	})
+}
+
+// query evaluates a query at one instant.
+func (c *client) query(ctx context.Context, query string, at int64) (model.Vector, note, error) {
+	return ask[model.Vector](ctx, c, func(ctx context.Context) (model.Value, v1.Warnings, error) {
+		v, warnings, _, err := c.api.Query(ctx, query, time.Unix(at, 0))
+		return v, warnings, err
+	})
+}
+
+// metricNames returns the names of the metrics that the matchers select in
+// the window.
+func (c *client) metricNames(ctx context.Context, matchers []string, from, to time.Time) (model.LabelValues, note, error) {
+	var names model.LabelValues
+	_, n, err := ask[*model.String](ctx, c, func(ctx context.Context) (model.Value, v1.Warnings, error) {
+		var warnings v1.Warnings
+		var err error
+		names, warnings, _, err = c.api.LabelValues(ctx, model.MetricNameLabel, matchers, from, to)
+		return new(model.String), warnings, err
+	})
+	return names, n, err
+}
+
+// ask calls the API with a slot held until the answer is decoded, so that the
+// slots bound memory as well as the server's load.
+func ask[T model.Value](ctx context.Context, c *client, call func(context.Context) (model.Value, v1.Warnings, error)) (T, note, error) {
+	var none T
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return none, nil, context.Cause(ctx)
+	}
+	ex := new(exchange)
+	value, warnings, err := call(context.WithValue(ctx, exchangeKey{}, ex))
+	if err != nil {
+		if ctx.Err() != nil {
+			return none, nil, context.Cause(ctx)
+		}
+		return none, nil, classify(err, *ex, c.where)
+	}
+	typed, ok := value.(T)
+	if !ok {
+		err := fmt.Errorf("a %T came in answer to a query for a %T", value, none)
+		return none, nil, &failure{reason: sourceFailed, err: fmt.Errorf("asking %s: %w", c.where, err)}
+	}
+	n := shortcomings(warnings)
+	if ex.partial {
+		n = append(n, "the server marks its answer as partial")
+	}
+	return typed, n, nil
+}
+
+// shortcomings are the warnings that say that an answer is not whole. Servers
+// before Prometheus 3 send informational annotations among the warnings.
+func shortcomings(warnings v1.Warnings) note {
+	var n note
+	for _, w := range warnings {
+		if !strings.HasPrefix(w, "PromQL info: ") {
+			n = append(n, w)
+		}
+	}
+	return n
+}
+
+// exchange is what the library does not tell of a call's last HTTP answer.
+type exchange struct {
+	status  int
+	partial bool
+	// silent means that the server has not answered anything for long.
+	silent bool
+}
+
+type exchangeKey struct{}
+
+// patient is an api.Client that bounds each attempt in time, repeats those that
+// are worth it with growing waits, and fills in the exchange. The library asks
+// below it, so that a connection that breaks within an answer is repeated too.
+type patient struct {
+	next     api.Client
+	settings Settings
+	pulse    *pulse
+}
+
+func (p *patient) URL(endpoint string, args map[string]string) *url.URL {
+	return p.next.URL(endpoint, args)
+}
+
+func (p *patient) Do(ctx context.Context, req *http.Request) (*http.Response, []byte, error) {
+	r := retry{attempts: p.settings.MaxAttempts, budget: p.settings.MaxRetryTime, now: p.settings.Clock.Now}
+	for {
+		a := p.attempt(ctx, req)
+		p.pulse.note(a)
+		if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+			*ex = exchange{
+				status:  a.status(),
+				partial: a.status()/100 == 2 && isPartial(a.body),
+				silent:  p.pulse.silent(),
+			}
+		}
+		pause, again := r.next(a)
+		if !again || ctx.Err() != nil {
+			return a.resp, a.body, a.err
+		}
+		if err := p.settings.Wait(ctx, pause); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// errTooSlow means that one attempt took longer than the settings allow.
+var errTooSlow = errors.New("no answer in time")
+
+func (p *patient) attempt(ctx context.Context, req *http.Request) attempt {
+	limited, cancel := context.WithTimeoutCause(ctx, p.settings.Timeout, errTooSlow)
+	defer cancel()
+	again := req.Clone(limited)
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			return attempt{err: fmt.Errorf("reading the query again: %w", err)}
+		}
+		again.Body = body
+	}
+	resp, body, err := p.next.Do(limited, again)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errTooSlow) && !dialing(err) {
+		err = fmt.Errorf("%w (%s)", errTooSlow, p.settings.Timeout)
+	}
+	return attempt{resp, body, err}
+}
+
+// bounded is a round tripper that counts bytes and cuts answers off that are
+// larger than memory should hold.
+type bounded struct {
+	next     http.RoundTripper
+	most     int64
+	received *atomic.Int64
+}
+
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, left: b.most, received: b.received}
+	return resp, nil
+}
+
+// errTooLong means that an answer is larger than the settings allow.
+var errTooLong = errors.New("the answer is too large")
+
+type boundedBody struct {
+	io.ReadCloser
+	left     int64
+	received *atomic.Int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	b.received.Add(int64(n))
+	if b.left < 0 {
+		return 0, errTooLong
+	}
+	return n, err
+}

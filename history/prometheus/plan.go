@@ -1,0 +1,176 @@
+package prometheus
+
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/history"
+)
+
+const daySeconds = 24 * 60 * 60
+
+// span is a run of evaluation times in seconds since 1970: n of them, step
+// apart, from first on.
+type span struct {
+	first, step int64
+	n           int
+}
+
+// instants are the multiples of step in (from, to]. Multiples, and not times
+// counted from the window's start, so that the next load of a sliding window
+// asks for the same instants again and finds them in the server's cache.
+func instants(from, to time.Time, step time.Duration) span {
+	s := span{step: int64(step / time.Second)}
+	// Whole seconds suffice: an instant later than from is later by a second
+	// than what is left of from without its fraction, or more.
+	before := floorDiv(from.Unix(), s.step)
+	s.first = (before + 1) * s.step
+	s.n = int(max(0, floorDiv(to.Unix(), s.step)-before))
+	return s
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+func (s span) last() int64 { return s.first + int64(s.n-1)*s.step }
+
+// start is where the interval of the first instant begins.
+func (s span) start() int64 { return s.first - s.step }
+
+func (s span) contains(t int64) bool {
+	return t >= s.first && t <= s.last() && (t-s.first)%s.step == 0
+}
+
+// cut divides s into pieces of at most n instants, in order of time.
+func (s span) cut(n int) []span {
+	var pieces []span
+	for s.n > n {
+		pieces = append(pieces, span{s.first, s.step, n})
+		s.first, s.n = s.first+int64(n)*s.step, s.n-n
+	}
+	if s.n > 0 {
+		pieces = append(pieces, s)
+	}
+	return pieces
+}
+
+// days divides s into chunks whose intervals end on one UTC day, so that what
+// is held at once does not grow with the window. An interval that ends at
+// midnight belongs to the day before.
+func (s span) days() []span {
+	var chunks []span
+	for s.n > 0 {
+		midnight := (floorDiv(s.first-1, daySeconds) + 1) * daySeconds
+		n := int(min(int64(s.n), (midnight-s.first)/s.step+1))
+		chunks = append(chunks, span{s.first, s.step, n})
+		s.first, s.n = s.first+int64(n)*s.step, s.n-n
+	}
+	return chunks
+}
+
+// batch is some workloads of one namespace that share queries.
+type batch struct {
+	namespace string
+	// workloads are indices into the query's workloads.
+	workloads []int
+	// patterns match the names of the pods of each.
+	patterns []string
+}
+
+// maxPatternBytes bounds the pod matcher of a query. Servers and proxies bound
+// a URL at 8 KB, which counts where POST is refused and GET is used instead.
+const maxPatternBytes = 6 << 10
+
+// batches divides the workloads by namespace, then into batches that share a
+// query. The order of workloads within a namespace is kept.
+func batches(workloads []history.Workload, most int) []batch {
+	var order []string
+	byNamespace := map[string][]int{}
+	for i, w := range workloads {
+		if len(byNamespace[w.Namespace]) == 0 {
+			order = append(order, w.Namespace)
+		}
+		byNamespace[w.Namespace] = append(byNamespace[w.Namespace], i)
+	}
+	var all []batch
+	for _, namespace := range order {
+		b, size := batch{namespace: namespace}, 0
+		for _, i := range byNamespace[namespace] {
+			pattern := history.PodPattern(workloads[i].WorkloadKey)
+			if len(b.workloads) == most || (len(b.workloads) > 0 && size+len(pattern) > maxPatternBytes) {
+				all = append(all, b)
+				b, size = batch{namespace: namespace}, 0
+			}
+			b.workloads, b.patterns = append(b.workloads, i), append(b.patterns, pattern)
+			size += len(pattern) + len("|")
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// cut divides b into batches of at most n workloads.
+func (b batch) cut(n int) []batch {
+	var pieces []batch
+	for len(b.workloads) > n {
+		pieces = append(pieces, batch{b.namespace, b.workloads[:n], b.patterns[:n]})
+		b.workloads, b.patterns = b.workloads[n:], b.patterns[n:]
+	}
+	if len(b.workloads) > 0 {
+		pieces = append(pieces, b)
+	}
+	return pieces
+}
+
+// only keeps the workloads for which keep is true.
+func (b batch) only(keep func(workload int) bool) batch {
+	kept := batch{namespace: b.namespace}
+	for i, w := range b.workloads {
+		if keep(w) {
+			kept.workloads, kept.patterns = append(kept.workloads, w), append(kept.patterns, b.patterns[i])
+		}
+	}
+	return kept
+}
+
+// piece is what one query asks for: some workloads over some time.
+type piece struct {
+	batch batch
+	span  span
+}
+
+// leastInstants is where halving by time ends. A dozen five-minute steps are
+// an hour: a server that refuses that much of one workload refuses it for its
+// number of series, which time does not change.
+const leastInstants = 12
+
+// halves divides a piece that the server refuses as too large: by time first,
+// since most ceilings count samples, then by workloads. The step is never
+// changed: a smaller one makes more points of the same span, and a larger one
+// loses peaks. None are left at the floor.
+func (p piece) halves() []piece {
+	if p.span.n > leastInstants {
+		var halves []piece
+		for _, s := range p.span.cut((p.span.n + 1) / 2) {
+			halves = append(halves, piece{p.batch, s})
+		}
+		return halves
+	}
+	return p.batchHalves()
+}
+
+// batchHalves divides by workloads alone.
+func (p piece) batchHalves() []piece {
+	if len(p.batch.workloads) < 2 {
+		return nil
+	}
+	var halves []piece
+	for _, b := range p.batch.cut((len(p.batch.workloads) + 1) / 2) {
+		halves = append(halves, piece{b, p.span})
+	}
+	return halves
+}
