@@ -189,14 +189,19 @@ func javaOptions(command invocation) []string {
 		switch arg := command.args[i]; {
 		case arg == "-jar" || arg == "-m" || arg == "--module":
 			return command.args[:i]
-		case arg == "-cp" || arg == "-classpath" || arg == "--class-path" || arg == "-p" || arg == "--module-path" ||
-			arg == "--add-modules" || arg == "--add-opens" || arg == "--add-exports":
+		case javaTakesNext[arg]:
 			i++
 		case !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "@") && !isOpen(arg):
 			return command.args[:i]
 		}
 	}
 	return command.args
+}
+
+// javaTakesNext are options of the launcher whose value is the next word.
+var javaTakesNext = map[string]bool{
+	"-cp": true, "-classpath": true, "--class-path": true, "-p": true, "--module-path": true,
+	"--add-modules": true, "--add-opens": true, "--add-exports": true,
 }
 
 // isJVMFlag says whether an argument can only be meant for a JVM.

@@ -210,10 +210,14 @@ func (p *process) adjust(r *Result) {
 }
 
 // adviseResizePolicy finishes the advice: where a restart would read the new
-// value, the container must say that a resize may restart it.
+// value, or would once a literal is gone, the container must say that a resize
+// may restart it.
 func (p *process) adviseResizePolicy(r *Result) {
 	r.Advice = p.advice
-	if r.Memory != StartOnly && r.MemoryDown != StartOnly || p.restartsFor(corev1.ResourceMemory) {
+	// Node without its literal reads the limit at start, Go does not at all.
+	freed := r.Memory == Pinned && r.Runtime == v1alpha1.RuntimeNode
+	atStart := r.Memory == StartOnly || r.MemoryDown == StartOnly || freed
+	if !atStart || p.restartsFor(corev1.ResourceMemory) {
 		return
 	}
 	r.Advice = append(r.Advice, Advice{

@@ -511,7 +511,10 @@ func TestAdvice(t *testing.T) {
 		},
 		"the old space that counts is the one to remove": {
 			edits: []edit{env("NODE_OPTIONS", "--max-old-space-size=512"), command("node", "--max-old-space-size=768", "a.js")},
-			want:  []string{"container app: remove --max-old-space-size=768 from the command line; Node then sizes its heap by the memory limit at start"},
+			want: []string{
+				"container app: remove --max-old-space-size=768 from the command line; Node then sizes its heap by the memory limit at start",
+				"container app: add resizePolicy {resourceName: memory, restartPolicy: RestartContainer}, so that a new limit is read by a restart of the container alone",
+			},
 		},
 		"memory.adjust Live needs no advice on memory": {
 			edits: []edit{env("JAVA_TOOL_OPTIONS", "-Xmx650m")}, in: verdict.Input{Adjust: v1alpha1.AdjustLive},

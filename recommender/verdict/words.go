@@ -9,43 +9,49 @@ import (
 // splitWords cuts a text at white space, as a shell or the JVM's launcher does
 // with quotes. It knows no escapes but a backslash before the next character.
 func splitWords(s string) []string {
-	var (
-		words   []string
-		word    strings.Builder
-		inWord  bool
-		quote   rune
-		escaped bool
-	)
+	var w splitter
 	for _, r := range s {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			escaped, inWord = true, true
-		case quote != 0:
-			if r == quote {
-				quote = 0
-				continue
-			}
-			word.WriteRune(r)
-		case r == '"' || r == '\'':
-			quote, inWord = r, true
-		case unicode.IsSpace(r):
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-				inWord = false
-			}
-		default:
-			word.WriteRune(r)
-			inWord = true
-		}
+		w.add(r)
 	}
-	if inWord {
-		words = append(words, word.String())
+	w.end()
+	return w.words
+}
+
+// splitter is the state of splitWords between two characters.
+type splitter struct {
+	words   []string
+	word    strings.Builder
+	inWord  bool
+	escaped bool
+	quote   rune
+}
+
+func (w *splitter) add(r rune) {
+	switch {
+	case w.escaped:
+		w.word.WriteRune(r)
+		w.escaped = false
+	case r == '\\' && w.quote != '\'':
+		w.escaped, w.inWord = true, true
+	case w.quote != 0 && r == w.quote:
+		w.quote = 0
+	case w.quote == 0 && (r == '"' || r == '\''):
+		w.quote, w.inWord = r, true
+	case w.quote == 0 && unicode.IsSpace(r):
+		w.end()
+	default:
+		w.word.WriteRune(r)
+		w.inWord = true
 	}
-	return words
+}
+
+// end closes the word that is open, if any; quotes make an empty word too.
+func (w *splitter) end() {
+	if w.inWord {
+		w.words = append(w.words, w.word.String())
+		w.word.Reset()
+		w.inWord = false
+	}
 }
 
 // shells run the word after -c as a script.
@@ -72,40 +78,52 @@ type invocation struct {
 // as flags for the image's own entrypoint, come with an empty program.
 // expandShell replaces a shell's variables in a script.
 func invocations(argv []string, expandShell func(string) string) []invocation {
-	var (
-		all      []invocation
-		current  invocation
-		expected = true
-		skip     int
-	)
+	p := parser{expected: true}
 	for _, word := range unwrapShell(argv, expandShell) {
-		bare := strings.TrimRight(word, ";")
-		switch {
-		case operators[word]:
-			expected = true
+		if operators[word] {
+			p.expected = true
 			continue
-		case !expected, strings.HasPrefix(bare, "-"):
-			current.args = append(current.args, bare)
-		case skip > 0:
-			skip--
-		case bare == "" || isAssignment(bare):
-		case isWrapper(bare):
-			skip = wrappers[path.Base(bare)]
-		default:
-			if current.program != "" || len(current.args) > 0 {
-				all = append(all, current)
-			}
-			current = invocation{program: path.Base(bare)}
-			expected = false
 		}
+		bare := strings.TrimRight(word, ";")
+		p.add(bare)
 		if bare != word {
-			expected = true
+			p.expected = true
 		}
 	}
-	if current.program != "" || len(current.args) > 0 {
-		all = append(all, current)
+	p.end()
+	return p.all
+}
+
+// parser is the state of invocations between two words.
+type parser struct {
+	all     []invocation
+	current invocation
+	// expected says that the next word may be a program, once skip words have
+	// gone by.
+	expected bool
+	skip     int
+}
+
+func (p *parser) add(word string) {
+	switch {
+	case !p.expected, strings.HasPrefix(word, "-"):
+		p.current.args = append(p.current.args, word)
+	case p.skip > 0:
+		p.skip--
+	case word == "", isAssignment(word):
+	case isWrapper(word):
+		p.skip = wrappers[path.Base(word)]
+	default:
+		p.end()
+		p.current = invocation{program: path.Base(word)}
+		p.expected = false
 	}
-	return all
+}
+
+func (p *parser) end() {
+	if p.current.program != "" || len(p.current.args) > 0 {
+		p.all = append(p.all, p.current)
+	}
 }
 
 // unwrapShell replaces `sh -c script` by the words of the script.
