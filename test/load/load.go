@@ -15,22 +15,14 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/load/wire"
 )
 
-// References of the two images. Both hold the same program.
-const (
-	Reference      = "localhost/plimsoll-load:test"
-	PauseReference = "localhost/plimsoll-pause:test"
-)
+// Reference is the image's name for pods.
+const Reference = "localhost/plimsoll-load:test"
 
 const programPackage = "github.com/plimsoll-dev/plimsoll/test/load/cmd/load"
 
 // Image is the image of the load program.
 func Image() image.Program {
 	return image.Program{Reference: Reference, Package: programPackage}
-}
-
-// PauseImage is the image of a pod's sandbox container.
-func PauseImage() image.Program {
-	return image.Program{Reference: PauseReference, Package: programPackage, Args: []string{"pause"}}
 }
 
 // Option changes a container of the load program.

@@ -1,7 +1,6 @@
 // Command load is the one program the test bed's pods run. It uses processor
 // time and holds memory as its environment or an HTTP command asks (see package
-// wire), and reports what it sees of its limits. With the argument "pause" it
-// does nothing until it is told to stop, as a pod's sandbox container must.
+// wire), and reports what it sees of its limits.
 package main
 
 import (
@@ -19,20 +18,10 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "pause" {
-		pause()
-		return
-	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}
-}
-
-func pause() {
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
-	<-stop
 }
 
 func run() error {
