@@ -54,7 +54,7 @@ func (l *line) keepWithoutEvidence() {
 func (l *line) notAfterTheLimit() {
 	now := float64(orZero(l.current.Limit))
 	heap := l.of.Verdict.Heap
-	if l.unit != memoryUnit || heap.Bytes > 0 || heap.PercentOfLimit <= 0 || l.need.OOMFloor > 0 {
+	if l.unit != memoryUnit || l.of.Verdict.Runtime != v1alpha1.RuntimeJVM || heap.Bytes > 0 || heap.PercentOfLimit <= 0 || l.need.OOMFloor > 0 {
 		return
 	}
 	if now == 0 || l.target <= now || l.need.Usage.Max > now {

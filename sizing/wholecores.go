@@ -9,6 +9,9 @@ import (
 
 // wholeLimit says whether a CPU limit is rounded to whole cores: always where
 // the policy says so, and by itself where a fraction would lie to the process.
+// Below one core the process counts one thread whatever the limit, and
+// rounding would multiply what is asked for: nothing is rounded there by
+// itself.
 func (l *line) wholeLimit(wanted float64) bool {
 	if l.unit != cpuUnit {
 		return false
@@ -20,7 +23,7 @@ func (l *line) wholeLimit(wanted float64) bool {
 		return false
 	}
 	limit, _, _ := round(wanted, limitStepMilli, 0)
-	return l.of.Verdict.WholeCoresHelp(limit)
+	return limit > milliPerCore && l.of.Verdict.WholeCoresHelp(limit)
 }
 
 // holdFraction is how far below the lower step the need must be, as a share of

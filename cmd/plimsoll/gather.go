@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/plimsoll-dev/plimsoll/api/effective"
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/report"
+	"github.com/plimsoll-dev/plimsoll/sizing"
+	"github.com/plimsoll-dev/plimsoll/workload"
+)
+
+// gathered is everything that the recommendations depend on.
+type gathered struct {
+	now      time.Time
+	subjects []subject
+	notes    []string
+}
+
+// subject is one workload, its policy, and what it used.
+type subject struct {
+	target workload.Target
+	policy effective.Policy
+	usage  history.Usage
+	set    *workload.Set
+	node   sizing.Capacity
+}
+
+// gather reads manifests and history. All faults of the manifests are named
+// before any history is read.
+func (s *settings) gather(ctx context.Context, std streams) (*gathered, error) {
+	set, err := workload.Read(slices.Concat(s.manifests, s.policies), std.in, workload.Options{Namespace: s.namespace})
+	if err != nil {
+		return nil, err
+	}
+	if len(s.manifests) == 0 {
+		if err := s.discoverTargets(ctx, set); err != nil {
+			return nil, err
+		}
+	}
+	g := &gathered{}
+	node := s.largestNode(set)
+	for _, t := range set.Targets {
+		if s.wants(&t) {
+			g.subjects = append(g.subjects, subject{target: t, policy: s.policyFor(set, &t, g), set: set, node: node})
+		}
+	}
+	if len(g.subjects) == 0 {
+		return nil, fmt.Errorf("%w: %d workloads were read, and -n, -l or --kinds leave none of them", errNoWorkloads, len(set.Targets))
+	}
+	if err := s.load(ctx, g); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// discoverTargets takes the workloads from the history, where there are no
+// manifests: nothing is known of what they ask for.
+func (s *settings) discoverTargets(ctx context.Context, set *workload.Set) error {
+	keys, err := s.source.discover(ctx)
+	if err != nil {
+		return fmt.Errorf("finding workloads in %s: %w", s.source.noun, err)
+	}
+	for _, key := range keys {
+		set.Targets = append(set.Targets, workload.Target{WorkloadKey: key})
+	}
+	return nil
+}
+
+// wants says whether a workload is selected.
+func (s *settings) wants(t *workload.Target) bool {
+	return (s.namespace == "" || t.Namespace == s.namespace) && s.wantsKind(t.Kind) && s.labels.Matches(labels.Set(t.Labels))
+}
+
+// policyFor resolves the policy of a workload, with what flags change of it.
+func (s *settings) policyFor(set *workload.Set, t *workload.Target, g *gathered) effective.Policy {
+	var spec v1alpha1.PolicySpec
+	if match, ok := set.PolicyFor(t); ok {
+		spec = match.Spec
+		for _, loser := range match.Losers {
+			note := fmt.Sprintf("%s: %s takes precedence over %s", t.WorkloadKey, match, loser)
+			g.notes = append(g.notes, note)
+		}
+	}
+	s.edit(&spec)
+	p := effective.Resolve(spec)
+	if s.window > 0 {
+		p.Window = s.window
+	}
+	if s.step > 0 {
+		p.Step = s.step
+	}
+	return p
+}
+
+// largestNode is the most that a node of the manifests offers, or what the
+// flag says where there is none.
+func (s *settings) largestNode(set *workload.Set) sizing.Capacity {
+	if len(set.Nodes) == 0 {
+		return s.node
+	}
+	var c sizing.Capacity
+	for _, n := range set.Nodes {
+		offered := n.Status.Allocatable
+		if len(offered) == 0 {
+			offered = n.Status.Capacity
+		}
+		c.CPUMilli = max(c.CPUMilli, offered.Cpu().MilliValue())
+		c.MemoryBytes = max(c.MemoryBytes, offered.Memory().Value())
+	}
+	return c
+}
+
+// load reads the history of all workloads, one load for each window and step
+// that policies ask for.
+func (s *settings) load(ctx context.Context, g *gathered) error {
+	g.now = s.now
+	if g.now.IsZero() {
+		now, err := s.source.Now(ctx)
+		if err != nil {
+			return fmt.Errorf("finding the end of the history in %s: %w", s.source.noun, err)
+		}
+		g.now = now
+	}
+	type span struct{ window, step time.Duration }
+	groups := map[span][]int{}
+	for i := range g.subjects {
+		p := g.subjects[i].policy
+		groups[span{p.Window, p.Step}] = append(groups[span{p.Window, p.Step}], i)
+	}
+	spans := slices.SortedFunc(maps.Keys(groups), func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.step, b.step))
+	})
+	for _, sp := range spans {
+		q := history.Query{From: g.now.Add(-sp.window), To: g.now, Step: sp.step, Ceiling: ceiling(g.subjects[0].node)}
+		for _, i := range groups[sp] {
+			q.Workloads = append(q.Workloads, g.subjects[i].asked())
+		}
+		usage, err := s.source.Load(ctx, q)
+		if err != nil {
+			return fmt.Errorf("reading history from %s: %w", s.source.noun, err)
+		}
+		for n, i := range groups[sp] {
+			g.subjects[i].usage = usage[n]
+		}
+	}
+	return nil
+}
+
+// plausible is how many times what a node offers a sample may be. Usage can
+// pass allocatable, up to the capacity, and a rate over a short window
+// overshoots; ten times the node is a fault of the data.
+const plausible = 2
+
+func ceiling(c sizing.Capacity) history.Ceiling {
+	return history.Ceiling{CPUCores: plausible * float64(c.CPUMilli) / 1000, MemoryBytes: plausible * float64(c.MemoryBytes)}
+}
+
+func (s *subject) asked() history.Workload {
+	w := history.Workload{WorkloadKey: s.target.WorkloadKey}
+	if s.policy.Startup != nil {
+		w.MaskStartup = s.policy.Startup.Max
+	}
+	return w
+}
+
+// items recommends for one workload.
+func (s *subject) items(now time.Time) []report.Item {
+	spec, containers := &s.target.Template.Spec, s.target.Containers()
+	if len(containers) == 0 { // Known from history alone.
+		names := slices.Sorted(maps.Keys(s.usage.Containers))
+		if len(names) == 0 {
+			names = []string{files.SoleContainer}
+		}
+		for _, name := range names {
+			containers = append(containers, corev1.Container{Name: name})
+		}
+		spec = &corev1.PodSpec{Containers: containers}
+	}
+	replicas := int64(1)
+	if s.target.Replicas != nil {
+		replicas = int64(*s.target.Replicas)
+	}
+	return report.Items(
+		report.Workload{WorkloadKey: s.target.WorkloadKey, Replicas: s.target.Replicas, Ignored: s.target.Ignored(), Usage: s.usage},
+		sizing.Recommend(sizing.Subject{
+			Template: spec, Containers: containers, Replicas: replicas,
+			Usage: s.usage, Now: now, Policy: s.policy,
+			LimitRanges: s.set.LimitRanges[s.target.Namespace], Quotas: s.set.Quotas[s.target.Namespace], Node: s.node,
+		}))
+}
+
+// incomplete says whether the source refused the history of some workload.
+func (g *gathered) incomplete() bool {
+	for i := range g.subjects {
+		for _, f := range g.subjects[i].usage.Faults {
+			switch f.Reason {
+			case v1alpha1.ReasonNoSeries, v1alpha1.ReasonPartialHistory:
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shortage is how many workloads have less history than their window.
+type shortage struct {
+	workloads     int
+	least, window time.Duration
+}
+
+func (g *gathered) shortHistory() shortage {
+	var short shortage
+	for i := range g.subjects {
+		s := &g.subjects[i]
+		covered := time.Duration(0)
+		for _, c := range s.usage.Containers {
+			for _, first := range []time.Time{c.CPU.First(), c.Memory.First()} {
+				if !first.IsZero() {
+					covered = max(covered, g.now.Sub(first)+s.policy.Step)
+				}
+			}
+		}
+		if covered == 0 || covered >= s.policy.Window-time.Hour {
+			continue
+		}
+		if short.workloads == 0 || covered < short.least {
+			short.least, short.window = covered, s.policy.Window
+		}
+		short.workloads++
+	}
+	return short
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/plimsoll-dev/plimsoll/report"
+	"github.com/plimsoll-dev/plimsoll/sizing"
+)
+
+// options are the flags of recommend as they are written.
+type options struct {
+	source sourceOptions
+
+	manifests []string
+	policies  []string
+	namespace string
+	all       bool
+	selector  string
+	kinds     []string
+	window    string
+	step      string
+	now       string
+	node      string
+	output    string
+	failOn    string
+	overrides overrides
+	changed   func(flag string) bool
+}
+
+func (o *options) bind(f *pflag.FlagSet) {
+	f.SortFlags = false
+	o.source.bind(f)
+	f.StringArrayVarP(&o.manifests, "manifests", "f", nil, "file or folder of Kubernetes manifests, or - for standard input; repeatable")
+	f.StringArrayVar(&o.policies, "policy", nil, "file with VerticalPolicy or ClusterVerticalPolicy, beside those in the manifests; repeatable")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "only this namespace, which is also that of manifests without one")
+	f.BoolVarP(&o.all, "all-namespaces", "A", false, "all namespaces (as without -n)")
+	f.StringVarP(&o.selector, "selector", "l", "", "only workloads with these labels, such as tier=web,env!=test")
+	f.StringSliceVar(&o.kinds, "kinds", nil, "only these kinds, such as Deployment,StatefulSet")
+	f.StringVarP(&o.output, "output", "o", "table", strings.Join(report.Formats, ", "))
+	f.StringVar(&o.failOn, "fail-on", "None", "exit with 2 if a container is of this severity or worse: Low, Medium, High")
+	f.StringVar(&o.node, "node-allocatable", "", "largest node where the manifests have none, such as cpu=16,memory=64Gi")
+	f.StringVar(&o.window, "window", "", "how far back usage counts, such as 8d or 36h (policy: history.windowDays)")
+	f.StringVar(&o.step, "step", "", "resolution of the history, such as 5m (policy: history.stepSeconds)")
+	f.StringVar(&o.now, "now", "", "end of the window, as RFC 3339 or seconds since 1970 (default: newest sample of a folder, present of a server)")
+	o.overrides.bind(f)
+}
+
+// settings are options that were understood.
+type settings struct {
+	*options
+	failOn report.Severity
+	format string
+	labels labels.Selector
+	node   sizing.Capacity
+	window time.Duration // 0: the policy's
+	step   time.Duration // 0: the policy's
+	now    time.Time     // zero: the source's
+	edit   policyEdit    // what flags change of every policy
+	source openSource
+}
+
+// validate names every flag that is wrong, not only the first.
+func (o *options) validate(ctx context.Context) (*settings, error) {
+	s := &settings{options: o, format: o.output}
+	var errs []error
+	check := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var err error
+	check(report.CheckFormat(o.output))
+	if s.failOn, err = report.ParseSeverity(o.failOn); err != nil {
+		check(fmt.Errorf("--fail-on: %w", err))
+	}
+	if s.labels, err = labels.Parse(o.selector); err != nil {
+		check(fmt.Errorf("--selector: %w", err))
+	}
+	if o.all && o.namespace != "" {
+		check(errors.New("--namespace and --all-namespaces contradict each other: write one of them"))
+	}
+	s.node, err = parseAllocatable(o.node)
+	check(err)
+	s.window, err = parseDuration("--window", o.window, time.Hour)
+	check(err)
+	s.step, err = parseDuration("--step", o.step, 10*time.Second)
+	check(err)
+	s.now, err = parseTime(o.now)
+	check(err)
+	s.edit, err = o.overrides.edits(o.changed)
+	check(err)
+	if countOf(o.manifests, "-") > 1 {
+		check(errors.New("--manifests - reads standard input and can be given once"))
+	}
+	s.source, err = o.source.open(ctx)
+	check(err)
+	if len(o.manifests) == 0 && err == nil && s.source.discover == nil {
+		check(errors.New("--manifests: name the files or folders of the workloads (only a history folder can do without)"))
+	}
+	return s, errors.Join(errs...)
+}
+
+func countOf(list []string, value string) int {
+	n := 0
+	for _, v := range list {
+		if v == value {
+			n++
+		}
+	}
+	return n
+}
+
+// parseAllocatable reads cpu=16,memory=64Gi.
+func parseAllocatable(text string) (sizing.Capacity, error) {
+	var c sizing.Capacity
+	if text == "" {
+		return c, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		q, err := resource.ParseQuantity(strings.TrimSpace(value))
+		if !ok || err != nil || q.Sign() <= 0 {
+			return c, fmt.Errorf("--node-allocatable: %q is not of the form cpu=16,memory=64Gi", text)
+		}
+		switch corev1.ResourceName(strings.TrimSpace(name)) {
+		case corev1.ResourceCPU:
+			c.CPUMilli = q.MilliValue()
+		case corev1.ResourceMemory:
+			c.MemoryBytes = q.Value()
+		default:
+			return c, fmt.Errorf("--node-allocatable: %q is neither cpu nor memory", name)
+		}
+	}
+	return c, nil
+}
+
+// parseDuration reads a Go duration, or whole days such as 8d; empty is 0.
+func parseDuration(flag, text string, least time.Duration) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if number, ok := strings.CutSuffix(text, "d"); ok {
+		var n float64
+		n, err = strconv.ParseFloat(number, 64)
+		d = time.Duration(n * float64(24*time.Hour))
+	}
+	const most = 366 * 24 * time.Hour
+	if err != nil || d < least || d > most {
+		return 0, fmt.Errorf("%s: %q is not a duration from %s to 366d, such as 8d, 36h or 5m", flag, text, least)
+	}
+	return d, nil
+}
+
+// parseTime reads RFC 3339 or seconds since 1970; empty is the zero time.
+func parseTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		return time.Unix(int64(seconds), 0).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("--now: %q is neither RFC 3339, such as 2026-11-29T12:00:00Z, nor seconds since 1970", text)
+	}
+	return t, nil
+}
+
+// wantsKind says whether a kind was asked for, in any case and number.
+func (s *settings) wantsKind(kind string) bool {
+	return len(s.kinds) == 0 || slices.ContainsFunc(s.kinds, func(k string) bool {
+		return strings.EqualFold(k, kind) || strings.EqualFold(k, kind+"s")
+	})
+}

@@ -1,0 +1,248 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/plimsoll-dev/plimsoll/sizing"
+)
+
+// column is one column of a table.
+type column struct {
+	title string
+	cell  func(*Item) string
+}
+
+var narrow = []column{
+	{"NAMESPACE", func(i *Item) string { return i.Namespace }},
+	{"WORKLOAD", func(i *Item) string { return i.Kind + "/" + i.Name }},
+	{"CONTAINER", func(i *Item) string { return i.Container }},
+	{"CPU REQUEST", func(i *Item) string { return change(i, i.Current.Requests.CPU, i.Target.Requests.CPU, i.Uncapped.CPU) }},
+	{"CPU LIMIT", func(i *Item) string { return change(i, i.Current.Limits.CPU, i.Target.Limits.CPU, i.Uncapped.CPU) }},
+	{"MEMORY REQUEST", func(i *Item) string {
+		return change(i, i.Current.Requests.Memory, i.Target.Requests.Memory, i.Uncapped.Memory)
+	}},
+	{"MEMORY LIMIT", func(i *Item) string {
+		return change(i, i.Current.Limits.Memory, i.Target.Limits.Memory, i.Uncapped.Memory)
+	}},
+	{severityTitle, func(i *Item) string { return string(i.Severity) }},
+	{"WHY", why},
+}
+
+const severityTitle = "SEVERITY"
+
+var wide = append(narrow[:len(narrow)-1:len(narrow)-1],
+	column{"CPU P50/P95/MAX", func(i *Item) string { return quantiles(i.Usage.CPU, readableCPU) }},
+	column{"MEMORY P50/P95/MAX", func(i *Item) string { return quantiles(i.Usage.Memory, readableMemory) }},
+	column{"CONFIDENCE", func(i *Item) string { return fmt.Sprintf("%.2f", i.Confidence) }},
+	column{"REPLICAS", replicas},
+	column{"PODS", func(i *Item) string { return fmt.Sprintf("%d live, %d past", i.Pods.Live, i.Pods.Past) }},
+	column{"RUNTIME", func(i *Item) string {
+		return fmt.Sprintf("%s (cpu %s, memory %s)", i.Runtime.Name, i.Runtime.CPU, i.Runtime.Memory)
+	}},
+	narrow[len(narrow)-1],
+)
+
+// change is a present and a proposed value. A resource of which nothing is
+// known says so; unset is not zero.
+func change(i *Item, now, then, need *string) string {
+	present := orUnset(now)
+	switch {
+	case need == nil && len(i.Reasons) == 1 && i.Reasons[0] == "Ignored":
+		return present
+	case need == nil:
+		return present + " (no data)"
+	case equalQuantities(now, then):
+		return present
+	}
+	return present + " → " + orUnset(then)
+}
+
+func orUnset(text *string) string {
+	if text == nil {
+		return "unset"
+	}
+	return *text
+}
+
+// equalQuantities compares by value: 1000m is 1.
+func equalQuantities(a, b *string) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, errX := resource.ParseQuantity(*a)
+	y, errY := resource.ParseQuantity(*b)
+	return errX == nil && errY == nil && x.Cmp(y) == 0
+}
+
+func quantiles(q Quantiles, readable func(string) string) string {
+	if q.Max == nil {
+		return "no data"
+	}
+	return strings.Join([]string{readable(*q.P50), readable(*q.P95), readable(*q.Max)}, " / ")
+}
+
+func readableCPU(text string) string {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return text
+	}
+	return resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI).String()
+}
+
+func readableMemory(text string) string {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return text
+	}
+	const mebi, gibi = 1 << 20, 1 << 30
+	switch b := q.AsApproximateFloat64(); {
+	case b >= gibi:
+		return fmt.Sprintf("%.2fGi", b/gibi)
+	case b >= mebi:
+		return fmt.Sprintf("%.0fMi", b/mebi)
+	default:
+		return fmt.Sprintf("%.0fKi", b/(1<<10))
+	}
+}
+
+func replicas(i *Item) string {
+	if i.Replicas == nil {
+		return "-"
+	}
+	return fmt.Sprint(*i.Replicas)
+}
+
+func why(i *Item) string {
+	words := make([]string, len(i.Reasons))
+	for n, r := range i.Reasons {
+		words[n] = string(r)
+	}
+	return strings.Join(words, ", ")
+}
+
+// writeTable writes a line an item, the totals, and in the wide form the advice.
+func (l List) writeTable(to io.Writer, wideForm, colour bool) error {
+	w := bufio.NewWriter(to)
+	columns := narrow
+	if wideForm {
+		columns = wide
+	}
+	writeRows(w, columns, l.Items, colour)
+	if len(l.Items) > 0 {
+		fmt.Fprintf(w, "\n%s\n", l.totals())
+	}
+	if wideForm {
+		l.writeAdvice(w)
+	}
+	return w.Flush()
+}
+
+func writeRows(w io.Writer, columns []column, items []Item, colour bool) {
+	rows := make([][]string, 0, len(items)+1)
+	header := make([]string, len(columns))
+	for c := range columns {
+		header[c] = columns[c].title
+	}
+	rows = append(rows, header)
+	for i := range items {
+		row := make([]string, len(columns))
+		for c := range columns {
+			row[c] = columns[c].cell(&items[i])
+		}
+		rows = append(rows, row)
+	}
+	widths := make([]int, len(columns))
+	for _, row := range rows {
+		for c, text := range row {
+			widths[c] = max(widths[c], utf8.RuneCountInString(text))
+		}
+	}
+	for r, row := range rows {
+		var line strings.Builder
+		for c, text := range row {
+			pad := strings.Repeat(" ", widths[c]-utf8.RuneCountInString(text)+3)
+			if colour && r > 0 && columns[c].title == severityTitle {
+				text = paint(Severity(text))
+			}
+			line.WriteString(text + pad)
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// paint colours a severity for a terminal.
+func paint(s Severity) string {
+	code := map[Severity]string{SeverityHigh: "31", SeverityMedium: "33", SeverityLow: "36"}[s]
+	if code == "" {
+		return string(s)
+	}
+	return "\x1b[" + code + "m" + string(s) + "\x1b[0m"
+}
+
+// totals sums requests up over the replicas that the workloads declare, of the
+// containers where both the present and the proposed request are there.
+func (l List) totals() string {
+	var parts []string
+	for _, r := range sizing.Resources {
+		now, then, left := resource.Quantity{}, resource.Quantity{}, 0
+		for i := range l.Items {
+			if !l.Items[i].addTo(r, &now, &then) {
+				left++
+			}
+		}
+		text := fmt.Sprintf("%s %s → %s", r, readableTotal(r, now), readableTotal(r, then))
+		if a := now.AsApproximateFloat64(); a > 0 {
+			text += fmt.Sprintf(" (%+.0f%%)", 100*(then.AsApproximateFloat64()-a)/a)
+		}
+		if left > 0 {
+			text += fmt.Sprintf(", %d not counted (unset or no data)", left)
+		}
+		parts = append(parts, text)
+	}
+	return "Requests of all replicas: " + strings.Join(parts, "; ")
+}
+
+func (i *Item) addTo(r corev1.ResourceName, now, then *resource.Quantity) bool {
+	a, b := *i.Current.Requests.For(r), *i.Target.Requests.For(r)
+	if a == nil || b == nil {
+		return false
+	}
+	x, errX := resource.ParseQuantity(*a)
+	y, errY := resource.ParseQuantity(*b)
+	if errX != nil || errY != nil {
+		return false
+	}
+	n := int64(1)
+	if i.Replicas != nil {
+		n = int64(*i.Replicas)
+	}
+	x.Mul(n)
+	y.Mul(n)
+	now.Add(x)
+	then.Add(y)
+	return true
+}
+
+func readableTotal(r corev1.ResourceName, q resource.Quantity) string {
+	if r == corev1.ResourceCPU {
+		return readableCPU(q.String())
+	}
+	return readableMemory(q.String())
+}
+
+func (l List) writeAdvice(w io.Writer) {
+	title := "\nTo free what the process would not follow:\n"
+	for _, i := range l.Items {
+		for _, a := range i.Advice {
+			fmt.Fprintf(w, "%s  %s/%s: %s\n", title, i.Namespace, i.Name, a)
+			title = ""
+		}
+	}
+}
