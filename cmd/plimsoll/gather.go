@@ -14,6 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/history/files"
 	"github.com/plimsoll-dev/plimsoll/report"
 	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/workload"

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// soleContainer is the container of a workload in the short form.
-	soleContainer = "app"
+	// SoleContainer is the container of a workload in the short form.
+	SoleContainer = "app"
 	// manifest is a description of the folder, and folders named extra hold
 	// more columns about the same series. Neither is usage.
 	manifest = "manifest"
@@ -67,7 +67,7 @@ func listNamespace(path, namespace string) ([]file, error) {
 	}
 	var all []file
 	for _, s := range in.series {
-		all = append(all, file{s.path, namespace, s.name, soleContainer, true})
+		all = append(all, file{s.path, namespace, s.name, SoleContainer, true})
 	}
 	errs := []error{in.twins()}
 	for _, pod := range in.folders {

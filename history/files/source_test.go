@@ -493,7 +493,7 @@ func TestTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, u := range usage {
-		app := u.Containers[soleContainer]
+		app := u.Containers[SoleContainer]
 		if u.Workload.Kind != KindSeries || len(u.Faults) > 0 || app == nil {
 			t.Errorf("%s: faults %v, containers %v", u.Workload, u.Faults, slices.Sorted(maps.Keys(u.Containers)))
 			continue
