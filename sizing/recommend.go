@@ -13,7 +13,8 @@ import (
 
 // Subject is a workload with all that its recommendation depends on.
 type Subject struct {
-	// Template is the pod as the workload writes it.
+	// Template is the pod as the workload writes it; nil where only its history
+	// is known.
 	Template *corev1.PodSpec
 	// Containers are the ones to size, regular ones and native sidecars.
 	Containers []corev1.Container

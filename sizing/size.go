@@ -19,7 +19,7 @@ import (
 // Pod is a pod to size, with all that bounds it.
 type Pod struct {
 	// Template is the pod as its owner writes it: ratios, QoS class and limits
-	// come from it.
+	// come from it. Nil is unknown: no class is kept then.
 	Template *corev1.PodSpec
 	// Current holds the resources in force by container; a container that is
 	// not in it has those of the template.
@@ -161,8 +161,14 @@ type line struct {
 }
 
 func newFit(p Pod) *fit {
+	known := p.Template != nil
+	if !known {
+		p.Template = &corev1.PodSpec{}
+	}
 	f := &fit{pod: p, containers: make([]container, len(p.Containers))}
-	f.class = classOf(p.Template, f.pairsOf)
+	if known {
+		f.class = classOf(p.Template, f.pairsOf)
+	}
 	for i, c := range p.Containers {
 		fc := &f.containers[i]
 		fc.Container = c

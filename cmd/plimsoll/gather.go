@@ -185,7 +185,7 @@ func (s *subject) items(now time.Time) []report.Item {
 		for _, name := range names {
 			containers = append(containers, corev1.Container{Name: name})
 		}
-		spec = &corev1.PodSpec{Containers: containers}
+		spec = nil
 	}
 	replicas := int64(1)
 	if s.target.Replicas != nil {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/report"
 )
 
@@ -79,24 +79,55 @@ func (g *gathered) warn(w io.Writer) {
 	for _, note := range g.notes {
 		fmt.Fprintln(w, "Warning:", note)
 	}
-	faults := map[string]int{}
-	for i := range g.subjects {
-		for _, f := range g.subjects[i].usage.Faults {
-			faults[fmt.Sprintf("%s: %v", f.Reason, f.Err)]++
-		}
-	}
-	const most = 10
-	for n, text := range slices.Sorted(maps.Keys(faults)) {
-		if n == most {
-			fmt.Fprintf(w, "Warning: %d more like these.\n", len(faults)-most)
-			break
-		}
-		fmt.Fprintln(w, "Warning:", text)
-	}
+	g.warnOfFaults(w)
 	if short := g.shortHistory(); short.workloads > 0 {
 		fmt.Fprintf(w, "Warning: the history of %d workloads is shorter than the window; the shortest covers %s of %s.\n",
-			short.workloads, short.least.Round(time.Minute), short.window)
+			short.workloads, days(short.least), days(short.window))
 	}
+}
+
+// warnOfFaults says what the source could not give. Workloads that it merely
+// does not know share a line.
+func (g *gathered) warnOfFaults(w io.Writer) {
+	const most = 10 // lines; the table has the rest
+	var unknown []string
+	seen := map[string]bool{}
+	for i := range g.subjects {
+		for _, f := range g.subjects[i].usage.Faults {
+			text := fmt.Sprintf("%s: %v", f.Reason, f.Err)
+			switch {
+			case f.Reason == v1alpha1.ReasonNoSeries:
+				unknown = append(unknown, g.subjects[i].target.String())
+			case seen[text]:
+			case len(seen) == most:
+				fmt.Fprintln(w, "Warning: there are more like these.")
+				seen[text] = true
+			case len(seen) < most:
+				fmt.Fprintln(w, "Warning:", text)
+				seen[text] = true
+			}
+		}
+	}
+	if len(unknown) > 0 {
+		shown := unknown[:min(len(unknown), most)]
+		fmt.Fprintf(w, "Warning: no data on %d of %d workloads in the window: %s%s.\n",
+			len(unknown), len(g.subjects), strings.Join(shown, ", "), more(len(unknown)-len(shown)))
+	}
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+// days is a duration as a person says it.
+func days(d time.Duration) string {
+	if d < 48*time.Hour {
+		return fmt.Sprintf("%.1f h", d.Hours())
+	}
+	return fmt.Sprintf("%.1f d", d.Hours()/24)
 }
 
 var errNoWorkloads = errors.New("no workload is left to recommend for")
