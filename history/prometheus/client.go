@@ -129,8 +129,8 @@ func ask[T model.Value](ctx context.Context, c *client, call func(context.Contex
 	}
 	typed, ok := value.(T)
 	if !ok {
-		err := fmt.Errorf("a %T came in answer to a query for a %T", value, none)
-		return none, nil, &failure{reason: sourceFailed, err: fmt.Errorf("asking %s: %w", c.where, err)}
+		err := fmt.Errorf("asking %s: the answer holds no %s%s", c.where, none.Type(), wrongServerHint)
+		return none, nil, &failure{reason: sourceFailed, err: err}
 	}
 	n := shortcomings(warnings)
 	if ex.partial {

@@ -21,6 +21,8 @@ const (
 	sourceUnreachable = v1alpha1.ReasonSourceUnreachable
 )
 
+const wrongServerHint = "; check that the URL is that of a Prometheus-compatible server"
+
 // failure is why a query gave nothing, with what is decided by: never the text.
 type failure struct {
 	reason v1alpha1.Reason
@@ -103,7 +105,7 @@ func classifyAnswer(e *v1.Error, status int, where string) *failure {
 	case status == http.StatusNotFound:
 		hint = "; check that the URL is the base of the server's API, without /api/v1"
 	case status/100 == 2:
-		hint = "; check that the URL is that of a Prometheus-compatible server"
+		hint = wrongServerHint
 	}
 	f.err = fmt.Errorf("asking %s: %s%s", where, describe(e, status), hint)
 	return f
@@ -153,7 +155,7 @@ func untrusted(err error) bool {
 
 func notTLS(err error) bool {
 	var header tls.RecordHeaderError
-	return errors.As(err, &header)
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &header)
 }
 
 // dialing reports whether no connection came about.

@@ -12,9 +12,13 @@ import (
 	"github.com/plimsoll-dev/plimsoll/history"
 )
 
-// killStep is how finely the pods are looked at that had an out-of-memory kill
-// in a chunk. They are few, and a minute tells the kills of a crash loop apart.
-const killStep = time.Minute
+// leastKillStep and mostKillStep bound how finely the pods are looked at that
+// had an out-of-memory kill in a chunk: every scrape, so that the kills of a
+// crash loop are told apart, and with these bounds at any scrape interval.
+const (
+	leastKillStep = 15 * time.Second
+	mostKillStep  = time.Minute
+)
 
 // absurdBytes is where a memory limit cannot be meant: the kernel writes almost
 // 2^63 for none.
@@ -45,8 +49,12 @@ func (l *load) readOOMKills(ctx context.Context, g *gatherer, p piece) error {
 // fine is the span at the step of details, from the start of the first interval
 // on, so that what changes within that interval shows.
 func (l *load) fine(s span) span {
-	step := min(s.step, int64(killStep/time.Second))
+	step := min(s.step, int64(l.killStep()/time.Second))
 	return span{first: s.start(), step: step, n: int((s.last()-s.start())/step) + 1}
+}
+
+func (l *load) killStep() time.Duration {
+	return max(leastKillStep, min(mostKillStep, l.scrape.Round(time.Second)))
 }
 
 // suspects are the pods with kills in a chunk, each with its workload.
@@ -174,7 +182,7 @@ func (l *load) readDetails(ctx context.Context, g *gatherer, p piece, s suspects
 			return largest(q.usageLabels, q.usage(m.SpecMemoryLimit, b))
 		}},
 		{into: &d.used, labels: q.usageLabels, text: func(b batch) string {
-			return largest(q.usageLabels, over("max_over_time", q.usage(m.MemoryWorkingSet, b), max(killStep, l.scrape)))
+			return largest(q.usageLabels, over("max_over_time", q.usage(m.MemoryWorkingSet, b), max(l.killStep(), l.scrape)))
 		}},
 	}
 	if s.terminated {
@@ -276,7 +284,7 @@ func (g *gatherer) addKills(d *details, chunk span, scrape time.Duration) {
 		ends := g.kills.ends(id, d, chunk.start())
 		// The kernel's count is the same kills over again, seen within a scrape
 		// or two, and those of child processes beside them.
-		ends = append(ends, g.kills.counted(id, d.events[id], int64((2*scrape+killStep)/time.Second))...)
+		ends = append(ends, g.kills.counted(id, d.events[id], int64(2*scrape/time.Second)+d.step)...)
 		for _, end := range ends {
 			g.collector.AddOOMKill(g.local[d.workloads[id]], id.container, history.OOMKill{
 				At:         time.Unix(end, 0),
@@ -386,11 +394,11 @@ func before(series []moment, t int64) (float64, bool) {
 }
 
 // usedBefore is the working set last seen before a kill, or 0. A moment holds
-// the peak of the minute before it, so the first one after the kill counts too.
+// the peak since the one before it, so the first one after the kill counts too.
 func (d *details) usedBefore(id containerID, end int64) float64 {
 	most := 0.0
 	for _, m := range d.used[id] {
-		if m.at > end-int64(killStep/time.Second) && m.at < end+int64(killStep/time.Second) && positive(m.value) {
+		if m.at > end-d.step && m.at < end+d.step && positive(m.value) {
 			most = max(most, m.value)
 		}
 	}

@@ -3,6 +3,7 @@ package prometheus
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +20,9 @@ const (
 	// usualScrape is taken where nothing tells the scrape interval. Most servers
 	// have 15 to 60 s; the longer gives rates that both support.
 	usualScrape = time.Minute
+	// roughCount is how many samples leave so much room that the roundest
+	// interval in it says little; the longest is safe.
+	roughCount = 5
 	// scrapeBatches is how many batches are asked before that.
 	scrapeBatches = 3
 )
@@ -122,21 +126,22 @@ func (s *Source) learnScrape(d time.Duration) {
 }
 
 // intervalOf is how far apart samples lie of which a window holds that many.
-// The count leaves a little room, in which the roundest interval is taken: the
-// minutes, half minutes and so on that people write. Too few samples tell
-// nothing.
+// The count leaves a little room, since the window may or may not hold both its
+// ends; in it the roundest interval is taken, the minutes, half minutes and so
+// on that people write, and rather a longer one. Too few samples tell nothing.
 func intervalOf(count float64, window time.Duration) (time.Duration, bool) {
-	if !(count >= 2) || count > window.Seconds() {
+	seconds := window.Seconds()
+	if !(count >= 2) || count > seconds+1 {
 		return 0, false
 	}
-	least, most := window.Seconds()/(count+1), window.Seconds()/(count-1)
+	longest := seconds / (count - 1)
 	for _, round := range []float64{60, 30, 15, 10, 5, 1} {
-		multiple := float64(int(window.Seconds()/count/round+0.5)) * round
-		if multiple > least && multiple < most {
+		multiple := math.Ceil(seconds/count/round) * round
+		if count > roughCount && multiple <= longest {
 			return time.Duration(multiple) * time.Second, true
 		}
 	}
-	return time.Duration(most * float64(time.Second)).Round(time.Millisecond), true
+	return time.Duration(longest * float64(time.Second)).Round(time.Millisecond), true
 }
 
 // pointless returns an error after which no other query is worth sending: the

@@ -24,8 +24,10 @@ type sweep struct {
 	mu sync.Mutex
 	// cut is why no more queries are sent.
 	cut *failure
-	// troubles counts failures in a row that size does not explain.
+	// troubles counts failures in a row that size does not explain; trouble is
+	// the last of them.
 	troubles int
+	trouble  *failure
 	answered bool
 	kinds    map[string]*verdicts
 }
@@ -159,6 +161,7 @@ func (s *sweep) failed(kind string, p piece, f *failure) {
 	defer s.mu.Unlock()
 	v := s.kind(kind)
 	if f.size == remedyNone {
+		s.trouble = f
 		if s.troubles++; f.severed() || s.troubles >= severedAfter {
 			s.cut = f
 		}
@@ -183,5 +186,5 @@ func (s *sweep) nothing() *failure {
 	if s.answered {
 		return nil
 	}
-	return s.cut
+	return s.trouble
 }
