@@ -2,6 +2,7 @@ package history
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -114,12 +115,9 @@ func record(m map[object][]owner, id object, kind, name string) {
 		kind, name = "", ""
 	}
 	by := owner{kind, name}
-	for _, known := range m[id] {
-		if known == by {
-			return
-		}
+	if !slices.Contains(m[id], by) {
+		m[id] = append(m[id], by)
 	}
-	m[id] = append(m[id], by)
 }
 
 // Of returns the index of the workload that the pod belongs to. It is false

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,7 @@ func (t *Target) Ignored() bool { return t.Annotations[v1alpha1.IgnoreAnnotation
 // them native sidecars, each in the order of the template. Plain init
 // containers are left alone: they run once, and nobody waits for their size.
 func (t *Target) Containers() []corev1.Container {
-	containers := append([]corev1.Container(nil), t.Template.Spec.Containers...)
+	containers := slices.Clone(t.Template.Spec.Containers)
 	for _, c := range t.Template.Spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			containers = append(containers, c)

@@ -21,4 +21,8 @@
 // CPU the mean over the interval in cores, memory the peak in it in bytes. The
 // interval lasts to the next row, and at most three times the file's median
 // step, so that a gap is not taken for usage. The last one lasts a median step.
+//
+// Rows are given as they are, also where they are finer than the step that a
+// query asks for: quantiles are then those of the rows in the file, which is
+// what a person would compare them with.
 package files
