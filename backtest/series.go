@@ -1,0 +1,83 @@
+package backtest
+
+import (
+	"slices"
+	"time"
+)
+
+// Series is the recorded usage of one workload with one replica.
+type Series struct {
+	// Name tells the series apart in reports, and orders them.
+	Name string
+	// Group is what series that are not independent share, such as replicas of
+	// one job; empty is a group of its own.
+	Group string
+	// Samples are in order of time and do not overlap.
+	Samples []Sample
+	// Provisioned is what a person asked for; a zero request is unknown.
+	Provisioned Allocation
+}
+
+// Sample is what was used in one interval.
+type Sample struct {
+	// Start and End bound the interval, in seconds since 1970.
+	Start, End int64
+	// CPUCores is the mean CPU use, in cores; negative is no sample.
+	CPUCores float64
+	// MemoryBytes is the peak working set, in bytes; negative is no sample.
+	MemoryBytes float64
+	// Throttled is the share of CFS periods that were throttled, 0 to 1;
+	// negative is unknown.
+	Throttled float64
+}
+
+// HasCPU and HasMemory say whether there is a sample.
+func (s Sample) HasCPU() bool    { return s.CPUCores >= 0 }
+func (s Sample) HasMemory() bool { return s.MemoryBytes >= 0 }
+
+// seconds is the length of the interval.
+func (s Sample) seconds() float64 { return float64(s.End - s.Start) }
+
+// hasCPU and hasMemory say whether the series has any sample.
+func (s *Series) hasCPU() bool    { return slices.ContainsFunc(s.Samples, Sample.HasCPU) }
+func (s *Series) hasMemory() bool { return slices.ContainsFunc(s.Samples, Sample.HasMemory) }
+
+// span is the time from the first sample to the last, gaps included.
+func (s *Series) span() time.Duration {
+	if len(s.Samples) == 0 {
+		return 0
+	}
+	return time.Duration(s.Samples[len(s.Samples)-1].End-s.Samples[0].Start) * time.Second
+}
+
+// step is the usual length of an interval; 0 where there is none.
+func (s *Series) step() time.Duration {
+	if len(s.Samples) == 0 {
+		return 0
+	}
+	lengths := make([]int64, len(s.Samples))
+	for i, sample := range s.Samples {
+		lengths[i] = sample.End - sample.Start
+	}
+	slices.Sort(lengths)
+	return time.Duration(lengths[len(lengths)/2]) * time.Second
+}
+
+// peak is the largest sample that ends after one time and starts before
+// another, in cores and bytes; negative where there is none.
+func (s *Series) peak(after, before int64) (cpu, memory float64) {
+	cpu, memory = -1, -1
+	first, _ := slices.BinarySearchFunc(s.Samples, after, func(s Sample, t int64) int {
+		if s.End > t {
+			return 1
+		}
+		return -1
+	})
+	for _, sample := range s.Samples[first:] {
+		if sample.Start >= before {
+			break
+		}
+		cpu, memory = max(cpu, sample.CPUCores), max(memory, sample.MemoryBytes)
+	}
+	return cpu, memory
+}
