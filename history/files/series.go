@@ -78,15 +78,16 @@ func (s *samples) until(to int64) samples {
 // a copy of each until the chunk ends; this one costs 16 MB.
 const maxChunk = 1 << 20
 
-// feed hands all series over to the collector of one workload.
-func feed(c *history.Collector, all []series, from, to int64) {
+// feed hands all series over to the collector of one workload, about as many
+// samples at a time as given.
+func feed(c *history.Collector, all []series, from, to int64, chunk int) {
 	count := 0
 	for _, s := range all {
 		count += len(s.cpu.ends) + len(s.memory.ends)
 	}
 	span := to - from
-	if count > maxChunk {
-		span = max(1, span/int64(count/maxChunk+1))
+	if count > chunk {
+		span = max(1, span/int64(count/chunk+1))
 	}
 	for end := from; end < to; {
 		end = min(to, end+span)

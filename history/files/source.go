@@ -67,6 +67,18 @@ func (s *Source) Discover(ctx context.Context) ([]history.WorkloadKey, error) {
 	return slices.Compact(keys), nil
 }
 
+// In is the part of the folder that belongs to the given namespaces. Its Now is
+// that of the part: recordings of different years may lie side by side.
+func (s *Source) In(namespaces ...string) *Source {
+	part := &Source{root: s.root}
+	for _, f := range s.files {
+		if slices.Contains(namespaces, f.namespace) {
+			part.files = append(part.files, f)
+		}
+	}
+	return part
+}
+
 // Now is the end of the newest interval in the folder. The first call reads
 // every file, and fails where one of them is faulty; where no file has a row it
 // returns history.ErrNoData.
@@ -90,7 +102,7 @@ func (s *Source) Now(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	latest := slices.Max(newest)
+	latest := slices.Max(append(newest, 0))
 	if latest == 0 {
 		return time.Time{}, &history.Fault{
 			Reason: v1alpha1.ReasonNoSeries,
@@ -167,7 +179,7 @@ func (s *Source) load(q history.Query, found []file) (history.Usage, error) {
 	if len(all) == 0 {
 		c.AddFault(0, s.noSeries(q, len(found)))
 	}
-	feed(c, all, from, to)
+	feed(c, all, from, to, maxChunk)
 	return c.Usage()[0], nil
 }
 

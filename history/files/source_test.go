@@ -208,25 +208,30 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadInChunks holds a load that is handed over in several chunks to one
-// that is not.
+// TestLoadInChunks holds what is handed over in several chunks to what is not.
 func TestLoadInChunks(t *testing.T) {
-	const n = 1000
-	c := history.NewCollector(query(0, 300*n, key("StatefulSet", "db")))
-	pods := make([]series, 0, maxChunk/n+1)
+	const n, replicas = 1000, 3
 	ends, values := make([]int64, n), make([]float64, n)
 	for i := range ends {
 		ends[i], values[i] = int64(300*(i+1)), float64(i)
 	}
-	for i := range cap(pods) {
-		pods = append(pods, series{pod: fmt.Sprintf("db-%d", i), container: "app", cpu: samples{ends, values}})
+	load := func(chunk int) summary {
+		c := history.NewCollector(query(0, 300*n, key("StatefulSet", "db")))
+		var pods []series
+		for i := range replicas {
+			pods = append(pods, series{pod: fmt.Sprintf("db-%d", i), container: "app", cpu: samples{ends, values}, memory: samples{ends, values}})
+		}
+		feed(c, pods, 0, 300*n, chunk)
+		return summarise(c.Usage()[0])
 	}
-	feed(c, pods, 0, 300*n)
-	u := c.Usage()[0]
-	app := u.Containers["app"]
-	peak, _ := app.CPU.Peak()
-	if got, want := app.CPU.Count(), len(pods)*n; got != want || peak != n-1 || u.Pods.Live != len(pods) {
-		t.Errorf("%v samples up to %v of %+v, want %d up to %d of %d live pods", got, peak, u.Pods, want, n-1, len(pods))
+	want := summary{
+		Pods:       history.Pods{Live: replicas},
+		Containers: []string{"app cpu 3000x999 memory 1000x999 dropped 0"},
+	}
+	for _, chunk := range []int{1, 100, 999, 6000, maxChunk} {
+		if diff := cmp.Diff(want, load(chunk)); diff != "" {
+			t.Errorf("usage in chunks of %d (-want +got):\n%s", chunk, diff)
+		}
 	}
 }
 
@@ -396,6 +401,22 @@ func TestNow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestIn(t *testing.T) {
+	s := open(t, write(t, map[string]string{"shop/web.csv": rows(0, 10, 1, 1), "later/web.csv": rows(86400, 10, 1, 1)}))
+	for namespace, want := range map[string]int64{"shop": 3000, "later": 89400} {
+		part := s.In(namespace, "nowhere")
+		if got, err := part.Now(t.Context()); err != nil || got.Unix() != want {
+			t.Errorf("now in %s is %d and %v, want %d", namespace, got.Unix(), err, want)
+		}
+		if keys, err := part.Discover(t.Context()); err != nil || len(keys) != 1 || keys[0].Namespace != namespace {
+			t.Errorf("workloads in %s are %v and %v", namespace, keys, err)
+		}
+	}
+	if _, err := s.In("nowhere").Now(t.Context()); !errors.Is(err, history.ErrNoData) {
+		t.Errorf("now in no namespace gave %v, want %v", err, history.ErrNoData)
 	}
 }
 
