@@ -99,13 +99,13 @@ func (f *fit) classNow() corev1.PodQOSClass {
 // breakTie moves one figure by one step. Memory comes first, since a step of
 // memory is small and a CPU limit may be whole on purpose.
 func (f *fit) breakTie() {
-	for _, move := range []func(*line) bool{(*line).limitUp, (*line).requestDown} {
+	for _, move := range []func(*line) bool{(*line).limitUp, (*line).requestDown, (*line).dropAdded, (*line).leave} {
 		for _, r := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceCPU} {
 			for i := range f.containers {
 				for _, l := range f.containers[i].lines {
 					if l.unit.resource == r && l.known && f.try(l, move) {
 						l.reason(v1alpha1.ReasonQoSPreserved)
-						l.step(recommender.StepQoS, float64(*l.result.Limit), "limit and request a step apart, so that the pod does not become Guaranteed")
+						l.step(recommender.StepQoS, float64(orZero(l.result.Request)), "request and limit kept apart, so that the pod does not become Guaranteed")
 						return
 					}
 				}
@@ -114,10 +114,11 @@ func (f *fit) breakTie() {
 	}
 }
 
-// try makes a move, and takes it back where the pod would then ask for too much.
+// try makes a move, and takes it back where the pod would then ask for too
+// much, or be Guaranteed all the same.
 func (f *fit) try(l *line, move func(*line) bool) bool {
 	before := l.result
-	if move(l) && f.podMaximaHold() {
+	if move(l) && f.podMaximaHold() && f.classNow() == corev1.PodQOSBurstable {
 		return true
 	}
 	l.result = before
@@ -147,5 +148,20 @@ func (l *line) requestDown() bool {
 		return false
 	}
 	l.result.Request = ptr(next)
+	return true
+}
+
+// dropAdded takes back a limit that there was not before.
+func (l *line) dropAdded() bool {
+	if l.current.Limit != nil || l.result.Limit == nil {
+		return false
+	}
+	l.result.Limit = nil
+	return true
+}
+
+// leave gives up on changing the line.
+func (l *line) leave() bool {
+	l.result = l.current
 	return true
 }
