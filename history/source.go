@@ -98,4 +98,3 @@ func (f *Fault) Unwrap() error { return f.Err }
 // ErrNoData means that there is nothing to base an estimate on. It is never
 // read as zero usage.
 var ErrNoData = errors.New("no usage data")
-

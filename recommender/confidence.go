@@ -12,9 +12,13 @@ import (
 // be when all of it was seen.
 const fullConfidence = 7 * 24 * time.Hour
 
-// coverSlack is how much of the window may be missing before it is said. A
-// source seldom starts at the very minute.
-const coverSlack = time.Hour
+// coverSlack is how much of the window may be missing before it is said: a
+// source seldom starts at the very minute. What runs now and then is given a
+// day, since its first run in the window can be that late.
+const (
+	coverSlack       = time.Hour
+	coverSlackSparse = 24 * time.Hour
+)
 
 // history judges how much was seen, and sets confidence and bounds.
 func (w *work) history(h *history.Container) {
@@ -23,7 +27,11 @@ func (w *work) history(h *history.Container) {
 	if full > 0 {
 		w.need.Confidence = min(1, float64(seen)/float64(full))
 	}
-	if seen > 0 && seen < w.in.Window-coverSlack {
+	slack := coverSlack
+	if samples := max(h.CPU.Count(), h.Memory.Count()); time.Duration(samples)*w.in.Step < seen/2 {
+		slack = coverSlackSparse
+	}
+	if seen > 0 && seen < w.in.Window-slack {
 		w.reason(v1alpha1.ReasonWindowNotCovered)
 	}
 	w.need.Decreasable = len(w.in.Faults) == 0 && seen >= w.in.Minimum

@@ -71,6 +71,7 @@ func (w *work) memory(h *history.Container) {
 		}
 		e.Target = w.withMargin(corev1.ResourceMemory, value, policy.MarginPercent)
 		w.heapFloor(e)
+		w.shareFloor(e)
 	}
 	w.oomFloor(h, e)
 }

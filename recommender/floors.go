@@ -67,6 +67,24 @@ func (w *work) bumped(size float64) float64 {
 	return size + max(size*float64(w.in.Policy.OOMBumpPercent)/100, float64(w.in.Policy.OOMBumpBytes))
 }
 
+// shareFloor keeps the limit of a JVM whose heap is a share of it large enough
+// for the heap that is in use. How much of the working set is heap is not
+// known: at most all of it, and at most what the limit now allows.
+func (w *work) shareFloor(e *Estimate) {
+	heap := w.in.Verdict.Heap
+	limit := w.in.MemoryLimitBytes
+	if w.in.Verdict.Runtime != v1alpha1.RuntimeJVM || heap.Bytes > 0 || heap.PercentOfLimit <= 0 || limit <= 0 {
+		return
+	}
+	e.LimitFloor = min(e.Usage.Max/(heap.PercentOfLimit/100), limit)
+	if e.LimitFloor <= e.Target {
+		return
+	}
+	w.reason(v1alpha1.ReasonHeapFloor)
+	w.step(StepHeap, corev1.ResourceMemory, e.LimitFloor, fmt.Sprintf(
+		"the limit stays here or above: the heap is %.0f%% of it, and must hold what was used", heap.PercentOfLimit))
+}
+
 // heapFloor raises memory to what the process was told that it may use: it
 // will, sooner or later.
 func (w *work) heapFloor(e *Estimate) {

@@ -81,6 +81,9 @@ type Estimate struct {
 	Demand history.Distribution
 	// OOMFloor is what out-of-memory kills say is needed; 0 without any.
 	OOMFloor float64
+	// LimitFloor is what a limit must not be lowered below, so that a heap that
+	// is a share of it still holds what was used; 0 where there is none.
+	LimitFloor float64
 	// Samples is how many samples stand behind the figures.
 	Samples int
 	// ThrottledShare is the share of samples that a CPU limit held down.

@@ -124,7 +124,7 @@ func (l *line) limitFor(mode coupling, request int64) (limit *int64, ok bool) {
 		return l.current.Limit, true // Kept, and so not rounded either.
 	}
 	if l.unit == memoryUnit && wanted < now {
-		wanted = max(wanted, l.need.Usage.Max)
+		wanted = max(wanted, l.need.Usage.Max, l.need.LimitFloor)
 	}
 	ceiling := l.limitCeiling(mode, now)
 	if ceiling > 0 && wanted > float64(ceiling) {

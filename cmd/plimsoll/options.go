@@ -103,7 +103,7 @@ func (o *options) validate(ctx context.Context) (*settings, error) {
 	if countOf(o.manifests, "-") > 1 {
 		check(errors.New("--manifests - reads standard input and can be given once"))
 	}
-	s.source, err = o.source.open(ctx)
+	s.source, err = o.source.open(ctx, o.namespace)
 	check(err)
 	if len(o.manifests) == 0 && err == nil && s.source.discover == nil {
 		check(errors.New("--manifests: name the files or folders of the workloads (only a history folder can do without)"))

@@ -39,8 +39,9 @@ type openSource struct {
 	noun string
 }
 
-// open opens the one source that the flags name.
-func (o *sourceOptions) open(context.Context) (openSource, error) {
+// open opens the one source that the flags name, in a folder only the part of
+// the given namespace; empty is all.
+func (o *sourceOptions) open(_ context.Context, namespace string) (openSource, error) {
 	server := o.url != "" || o.configFile != ""
 	switch {
 	case o.folder == "" && !server:
@@ -53,6 +54,9 @@ func (o *sourceOptions) open(context.Context) (openSource, error) {
 	source, err := files.Open(o.folder)
 	if err != nil {
 		return openSource{}, fmt.Errorf("--history: %w", err)
+	}
+	if namespace != "" {
+		source = source.In(namespace)
 	}
 	return openSource{Source: source, discover: source.Discover, noun: "the folder " + o.folder}, nil
 }
