@@ -80,17 +80,22 @@ func newClient(s Settings) (*client, error) {
 type note []string
 
 // rangeQuery evaluates a query at every instant of the span.
-func (c *client) rangeQuery(ctx context.Context, query string, s span) (model.Matrix, note, error) {
+func (c *client) rangeQuery(ctx context.Context, query string, s span) ([]series, note, error) {
 	window := v1.Range{Start: time.Unix(s.first, 0), End: time.Unix(s.last(), 0), Step: time.Duration(s.step) * time.Second}
-	return ask[model.Matrix](ctx, c, func(ctx context.Context) (model.Value, v1.Warnings, error) {
+	ex := &exchange{instants: s.n}
+	matrix, n, err := ask[model.Matrix](ctx, c, ex, func(ctx context.Context) (model.Value, v1.Warnings, error) {
 		v, warnings, _, err := c.api.QueryRange(ctx, query, window)
 		return v, warnings, err
 	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(ex.series, seriesOf(matrix)...), n, nil
 }
 
 // query evaluates a query at one instant.
 func (c *client) query(ctx context.Context, query string, at int64) (model.Vector, note, error) {
-	return ask[model.Vector](ctx, c, func(ctx context.Context) (model.Value, v1.Warnings, error) {
+	return ask[model.Vector](ctx, c, new(exchange), func(ctx context.Context) (model.Value, v1.Warnings, error) {
 		v, warnings, _, err := c.api.Query(ctx, query, time.Unix(at, 0))
 		return v, warnings, err
 	})
@@ -100,7 +105,7 @@ func (c *client) query(ctx context.Context, query string, at int64) (model.Vecto
 // the window.
 func (c *client) metricNames(ctx context.Context, matchers []string, from, to time.Time) (model.LabelValues, note, error) {
 	var names model.LabelValues
-	_, n, err := ask[*model.String](ctx, c, func(ctx context.Context) (model.Value, v1.Warnings, error) {
+	_, n, err := ask[*model.String](ctx, c, new(exchange), func(ctx context.Context) (model.Value, v1.Warnings, error) {
 		var warnings v1.Warnings
 		var err error
 		names, warnings, _, err = c.api.LabelValues(ctx, model.MetricNameLabel, matchers, from, to)
@@ -111,7 +116,7 @@ func (c *client) metricNames(ctx context.Context, matchers []string, from, to ti
 
 // ask calls the API with a slot held until the answer is decoded, so that the
 // slots bound memory as well as the server's load.
-func ask[T model.Value](ctx context.Context, c *client, call func(context.Context) (model.Value, v1.Warnings, error)) (T, note, error) {
+func ask[T model.Value](ctx context.Context, c *client, ex *exchange, call func(context.Context) (model.Value, v1.Warnings, error)) (T, note, error) {
 	var none T
 	select {
 	case c.slots <- struct{}{}:
@@ -119,7 +124,6 @@ func ask[T model.Value](ctx context.Context, c *client, call func(context.Contex
 	case <-ctx.Done():
 		return none, nil, context.Cause(ctx)
 	}
-	ex := new(exchange)
 	value, warnings, err := call(context.WithValue(ctx, exchangeKey{}, ex))
 	if err != nil {
 		if ctx.Err() != nil {
@@ -157,6 +161,26 @@ type exchange struct {
 	partial bool
 	// silent means that the server has not answered anything for long.
 	silent bool
+	// instants is how many a range query asks for; 0 is another query.
+	instants int
+	// series are those taken out of the body before the library sees it.
+	series []series
+}
+
+// take notes an attempt and returns the body that is left to the library.
+func (ex *exchange) take(a attempt, silent bool) []byte {
+	ex.status, ex.partial, ex.silent, ex.series = a.status(), false, silent, nil
+	if ex.status/100 != 2 {
+		return a.body
+	}
+	ex.partial = isPartial(a.body)
+	if ex.instants > 0 {
+		if all, envelope, ok := cutMatrix(a.body, ex.instants); ok {
+			ex.series = all
+			return envelope
+		}
+	}
+	return a.body
 }
 
 type exchangeKey struct{}
@@ -179,16 +203,13 @@ func (p *patient) Do(ctx context.Context, req *http.Request) (*http.Response, []
 	for {
 		a := p.attempt(ctx, req)
 		p.pulse.note(a)
-		if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-			*ex = exchange{
-				status:  a.status(),
-				partial: a.status()/100 == 2 && isPartial(a.body),
-				silent:  p.pulse.silent(),
-			}
-		}
 		pause, again := r.next(a)
 		if !again || ctx.Err() != nil {
-			return a.resp, a.body, a.err
+			body := a.body
+			if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+				body = ex.take(a, p.pulse.silent())
+			}
+			return a.resp, body, a.err
 		}
 		if err := p.settings.Wait(ctx, pause); err != nil {
 			return nil, nil, err

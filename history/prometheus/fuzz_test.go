@@ -60,7 +60,7 @@ func decode(tb testing.TB, status int, body []byte) (history.Usage, note, error)
 func FuzzAnswer(f *testing.F) {
 	at := now.Add(-time.Hour).Unix()
 	whole := `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"web-0","container":"app"},"values":[[` +
-		json.Number(jsonInt(at)).String() + `,"1048576"]]}]}}`
+		jsonInt(at) + `,"1048576"]]}]}}`
 	for _, seed := range []string{
 		whole,
 		`{"status":"success","isPartial":true,"data":{"resultType":"matrix","result":[]}}`,

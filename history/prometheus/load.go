@@ -150,11 +150,7 @@ type gatherer struct {
 	mu        sync.Mutex
 	collector *history.Collector
 	// said are the faults that a workload has already.
-	said map[saidKey]bool
-	// ends and values are room for one series.
-	ends   []int64
-	values []float64
-
+	said  map[saidKey]bool
 	kills *killLog
 }
 
@@ -183,24 +179,16 @@ func newGatherer(l *load, b batch) *gatherer {
 // add takes the answer to a usage query. Rows that were not asked for are left
 // out, whatever the server returns: another instant, another workload's pod,
 // and the cgroups that are no containers.
-func (g *gatherer) add(uq usageQuery, p piece, answer model.Matrix) {
+func (g *gatherer) add(uq usageQuery, p piece, answer []series) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, row := range answer {
-		if row == nil {
-			continue
-		}
-		id, w, ok := g.identify(row.Metric, uq.labels, p.batch)
+		id, w, ok := g.identify(row.metric, uq.labels, p.batch)
 		if !ok {
 			continue
 		}
-		g.ends, g.values = g.ends[:0], g.values[:0]
-		for _, sample := range row.Values {
-			if t := sample.Timestamp.Unix(); p.span.contains(t) {
-				g.ends, g.values = append(g.ends, t), append(g.values, float64(sample.Value))
-			}
-		}
-		g.collector.Add(g.local[w], id.pod, id.container, uq.metric, g.ends, g.values)
+		row = row.within(p.span)
+		g.collector.Add(g.local[w], id.pod, id.container, uq.metric, row.ends, row.values)
 	}
 }
 

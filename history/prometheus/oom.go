@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"github.com/plimsoll-dev/plimsoll/history"
 )
 
@@ -227,12 +225,9 @@ func (l *load) readDetail(ctx context.Context, g *gatherer, p piece, dq detailQu
 		}
 		g.incomplete(p.batch, n)
 		for _, row := range answer {
-			if row == nil {
-				continue
-			}
-			if id, w, ok := g.identify(row.Metric, dq.labels, p.batch); ok {
+			if id, w, ok := g.identify(row.metric, dq.labels, p.batch); ok {
 				workloads[id] = w
-				(*dq.into)[id] = appendMoments((*dq.into)[id], row.Values, p.span)
+				(*dq.into)[id] = appendMoments((*dq.into)[id], row.within(p.span))
 			}
 		}
 		return nil
@@ -241,11 +236,9 @@ func (l *load) readDetail(ctx context.Context, g *gatherer, p piece, dq detailQu
 	return err
 }
 
-func appendMoments(to []moment, values []model.SamplePair, s span) []moment {
-	for _, v := range values {
-		if t := v.Timestamp.Unix(); s.contains(t) {
-			to = append(to, moment{t, float64(v.Value)})
-		}
+func appendMoments(to []moment, s series) []moment {
+	for i, end := range s.ends {
+		to = append(to, moment{end, s.values[i]})
 	}
 	return to
 }
