@@ -23,6 +23,8 @@ type Policy struct {
 	// MinChangePercent is the least change that is made, beside MinChangeMilli
 	// of CPU and MinChangeBytes of memory.
 	MinChangePercent int
+	// Pace is how fast running pods are changed.
+	Pace Pace
 	// Startup is the boost, or nil.
 	Startup *Startup
 	// Origins says of each value where it came from.
@@ -36,6 +38,15 @@ const (
 	MinChangeMilli = 10
 	MinChangeBytes = 16 << 20
 )
+
+// Pace is how fast running pods are changed: the least times between two
+// increases, and between two decreases of one resource, and the most that one
+// decrease takes away.
+type Pace struct {
+	IncreaseCooldown                            time.Duration
+	CPUDecreaseCooldown, MemoryDecreaseCooldown time.Duration
+	MaxStepPercent                              int
+}
 
 // Startup is a boost in force.
 type Startup struct {
@@ -106,7 +117,13 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 		Step:             seconds(r.number("history.stepSeconds", spec.History.StepSeconds, 300, false)),
 		Minimum:          days(r.number("history.minimumDays", spec.History.MinimumDays, 3, false)),
 		MinChangePercent: r.number("update.minChangePercent", spec.Update.MinChangePercent, params.minChange, true),
-		spec:             spec,
+		Pace: Pace{
+			IncreaseCooldown:       seconds(r.number("update.increase.cooldownSeconds", spec.Update.Increase.CooldownSeconds, 60, false)),
+			CPUDecreaseCooldown:    seconds(r.number("update.decrease.cpuCooldownSeconds", spec.Update.Decrease.CPUCooldownSeconds, 21600, false)),
+			MemoryDecreaseCooldown: seconds(r.number("update.decrease.memoryCooldownSeconds", spec.Update.Decrease.MemoryCooldownSeconds, 86400, false)),
+			MaxStepPercent:         r.number("update.decrease.maxStepPercent", spec.Update.Decrease.MaxStepPercent, params.maxStep, true),
+		},
+		spec: spec,
 	}
 	if s := spec.Startup; s != nil {
 		p.Startup = &Startup{
