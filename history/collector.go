@@ -143,10 +143,6 @@ func mergeSeries(a, b series) series {
 	return m
 }
 
-// maxOOMKills bounds what a crash loop can cost. Kills at the smallest limits
-// go first, since a larger one sets the higher floor.
-const maxOOMKills = 64
-
 // AddOOMKill takes one kill of a container. The same kill (pod and time) added
 // again changes nothing but what was unknown; kills outside the query's
 // interval are ignored.
@@ -154,34 +150,13 @@ func (c *Collector) AddOOMKill(w int, container string, k OOMKill) {
 	if !k.At.After(c.query.From) || k.At.After(c.query.To) {
 		return
 	}
-	kills := &c.workloads[w].container(container).OOMKills
-	for i := range *kills {
-		known := &(*kills)[i]
-		if known.Pod == k.Pod && known.At.Equal(k.At) {
-			known.LimitBytes = max(known.LimitBytes, k.LimitBytes)
-			known.UsedBytes = max(known.UsedBytes, k.UsedBytes)
-			return
-		}
-	}
-	*kills = append(*kills, k)
-	slices.SortFunc(*kills, func(a, b OOMKill) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Pod, b.Pod))
-	})
-	if len(*kills) > maxOOMKills {
-		smallest := 0
-		for i, k := range *kills {
-			if k.LimitBytes < (*kills)[smallest].LimitBytes {
-				smallest = i
-			}
-		}
-		*kills = slices.Delete(*kills, smallest, smallest+1)
-	}
+	c.workloads[w].container(container).AddOOMKill(k)
 }
 
 func (wl *collected) container(name string) *Container {
 	c := wl.containers[name]
 	if c == nil {
-		c = &Container{CPUPressure: -1, MemoryPressure: -1}
+		c = NewContainer()
 		wl.containers[name] = c
 	}
 	return c

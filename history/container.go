@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 	"time"
 	"unsafe"
@@ -30,6 +31,9 @@ type Container struct {
 	// that some task waited (PSI "some"), 0 to 1; negative where unknown.
 	CPUPressure, MemoryPressure float64
 }
+
+// NewContainer is a container of which nothing is known.
+func NewContainer() *Container { return &Container{CPUPressure: -1, MemoryPressure: -1} }
 
 // OOMKill is one kill by the kernel's out-of-memory killer.
 type OOMKill struct {
@@ -90,6 +94,37 @@ func (c *Container) AddCPU(end int64, cores, throttledShare float64) {
 	c.CPU.Add(end, cores)
 	if c.demand != nil {
 		c.demand.Add(end, demand)
+	}
+}
+
+// maxOOMKills bounds what a crash loop can cost. Kills at the smallest limits
+// go first, since a larger one sets the higher floor.
+const maxOOMKills = 64
+
+// AddOOMKill counts a kill. The same kill (pod and time) added again changes
+// nothing but what was unknown.
+func (c *Container) AddOOMKill(k OOMKill) {
+	kills := &c.OOMKills
+	for i := range *kills {
+		known := &(*kills)[i]
+		if known.Pod == k.Pod && known.At.Equal(k.At) {
+			known.LimitBytes = max(known.LimitBytes, k.LimitBytes)
+			known.UsedBytes = max(known.UsedBytes, k.UsedBytes)
+			return
+		}
+	}
+	*kills = append(*kills, k)
+	slices.SortFunc(*kills, func(a, b OOMKill) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Pod, b.Pod))
+	})
+	if len(*kills) > maxOOMKills {
+		smallest := 0
+		for i, k := range *kills {
+			if k.LimitBytes < (*kills)[smallest].LimitBytes {
+				smallest = i
+			}
+		}
+		*kills = slices.Delete(*kills, smallest, smallest+1)
 	}
 }
 
