@@ -48,19 +48,26 @@ const (
 	ReasonRaisedToMin Reason = "RaisedToMin"
 	// CappedByNode: the need is above what the largest node offers.
 	ReasonCappedByNode Reason = "CappedByNode"
-	// CappedByLimitRange, RaisedToLimitRange: a LimitRange of the namespace.
-	ReasonCappedByLimitRange  Reason = "CappedByLimitRange"
-	ReasonRaisedToLimitRange  Reason = "RaisedToLimitRange"
-	ReasonScaledToPodMax      Reason = "ScaledToPodMax"
-	ReasonLimitRangeConflict  Reason = "LimitRangeConflict"
-	ReasonQuotaExceeded       Reason = "QuotaExceeded"
+	// CappedByLimitRange: the need is above the max of a LimitRange of the
+	// namespace.
+	ReasonCappedByLimitRange Reason = "CappedByLimitRange"
+	// RaisedToLimitRange: the need is below the min of a LimitRange of the
+	// namespace.
+	ReasonRaisedToLimitRange Reason = "RaisedToLimitRange"
+	// ScaledToPodMax: the pod's containers together would pass a LimitRange of
+	// type Pod; all were scaled by one factor.
+	ReasonScaledToPodMax Reason = "ScaledToPodMax"
+	// LimitRangeConflict: what the policy asks for lies outside of what the
+	// namespace or the nodes allow; the latter wins.
+	ReasonLimitRangeConflict Reason = "LimitRangeConflict"
+	// QuotaExceeded: a ResourceQuota has no room for the whole increase.
+	ReasonQuotaExceeded Reason = "QuotaExceeded"
+	// CappedByPodEnvelope: the pod's own resources leave no more.
 	ReasonCappedByPodEnvelope Reason = "CappedByPodEnvelope"
 	// LimitClamped: the limit that the policy asks for is above max.
 	ReasonLimitClamped Reason = "LimitClamped"
 	// LimitBelowNeed: the limit is kept, and the need is above it.
 	ReasonLimitBelowNeed Reason = "LimitBelowNeed"
-	// LimitKept: a limit was not lowered, since nothing says that it may be.
-	ReasonLimitKept Reason = "LimitKept"
 	// PeakAboveTarget: usage in the window was above the request.
 	ReasonPeakAboveTarget Reason = "PeakAboveTarget"
 	// WholeCoresRoundedDown: the ceiling left no room to round up.

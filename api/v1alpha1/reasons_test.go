@@ -1,0 +1,71 @@
+package v1alpha1
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the documents that tests check")
+
+// TestReasonsAreDocumented keeps docs/reasons.md equal to reasons.go, where
+// every reason has a comment of the form "Name: meaning".
+func TestReasonsAreDocumented(t *testing.T) {
+	const doc = "../../docs/reasons.md"
+	want := reasonsDocument(t)
+	if *update {
+		if err := os.WriteFile(doc, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/reasons.md differs from reasons.go (make golden rewrites it; -want +got):\n%s", diff)
+	}
+}
+
+func reasonsDocument(t *testing.T) string {
+	tree, err := parser.ParseFile(token.NewFileSet(), "reasons.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc strings.Builder
+	doc.WriteString("# Reasons\n\nOne word says why: the same in conditions, events, metric labels and the command's output.\n" +
+		"This page is written from `api/v1alpha1/reasons.go` by `make golden`.\n")
+	seen := map[string]bool{}
+	for _, decl := range tree.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		fmt.Fprintf(&doc, "\n## %s\n\n| reason | meaning |\n|---|---|\n", strings.TrimSuffix(oneLine(group.Doc), "."))
+		for _, spec := range group.Specs {
+			value := spec.(*ast.ValueSpec)
+			name, err := strconv.Unquote(value.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			comment := oneLine(value.Doc)
+			meaning, ok := strings.CutPrefix(comment, name+": ")
+			if !ok || value.Names[0].Name != "Reason"+name || seen[name] {
+				t.Errorf("%s = %q: the comment must start with %q, the constant be Reason%s, and the word be unique", value.Names[0].Name, name, name+": ", name)
+			}
+			seen[name] = true
+			fmt.Fprintf(&doc, "| `%s` | %s |\n", name, strings.ToUpper(meaning[:1])+meaning[1:])
+		}
+	}
+	return doc.String()
+}
+
+func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
