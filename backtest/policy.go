@@ -1,0 +1,129 @@
+package backtest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/api/effective"
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/sizing"
+)
+
+// Policy sizes as a policy says, through the recommender and the sizing that
+// the controller and the command line use.
+type Policy struct {
+	// Label is its name in reports.
+	Label string
+	// Values are the values in force.
+	Values effective.Policy
+	// Planner decides what is put into force when; nil is Pace.
+	Planner Planner
+}
+
+// Profile is the strategy of a policy that names a profile and nothing else.
+func Profile(p v1alpha1.Profile) Policy {
+	return Policy{Label: string(p), Values: effective.Resolve(v1alpha1.PolicySpec{Profile: p})}
+}
+
+// Name implements Strategy.
+func (p Policy) Name() string { return p.Label }
+
+// containerName is the one container of a series.
+const containerName = "app"
+
+// Start implements Strategy.
+func (p Policy) Start(info SeriesInfo) Decider {
+	d := &policyDecider{policy: p.Values, planner: p.Planner, info: info, container: history.NewContainer()}
+	if d.planner == nil {
+		d.planner = Pace{}
+	}
+	template := corev1.Container{Name: containerName, Resources: resourcesOf(info, info.Initial)}
+	d.subject = sizing.Subject{
+		Template:   &corev1.PodSpec{Containers: []corev1.Container{template}},
+		Containers: []corev1.Container{template},
+		Current:    map[string]corev1.ResourceRequirements{},
+		Replicas:   1,
+		Usage:      history.Usage{Containers: map[string]*history.Container{containerName: d.container}},
+		Policy:     p.Values,
+	}
+	return d
+}
+
+// resourcesOf is an allocation as a container writes it.
+func resourcesOf(info SeriesInfo, a Allocation) corev1.ResourceRequirements {
+	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	set := func(name corev1.ResourceName, has bool, a Amount) {
+		if !has {
+			return
+		}
+		r.Requests[name] = sizing.Quantity(name, a.Request)
+		if a.Limit > 0 {
+			r.Limits[name] = sizing.Quantity(name, a.Limit)
+		}
+	}
+	set(corev1.ResourceCPU, info.HasCPU, a.CPU)
+	set(corev1.ResourceMemory, info.HasMemory, a.Memory)
+	return r
+}
+
+type policyDecider struct {
+	policy    effective.Policy
+	planner   Planner
+	info      SeriesInfo
+	container *history.Container
+	subject   sizing.Subject
+	current   Allocation // that the subject has
+
+	cpu, memory Moves
+	killed      bool
+}
+
+// Observe implements Decider.
+func (d *policyDecider) Observe(s Sample) {
+	if s.HasCPU() {
+		d.container.AddCPU(s.End, s.CPUCores, s.Throttled)
+	}
+	if s.HasMemory() {
+		d.container.Memory.Add(s.End, s.MemoryBytes)
+	}
+}
+
+// OOM implements Decider.
+func (d *policyDecider) OOM(at time.Time, limit, used float64) {
+	d.killed = true
+	d.container.AddOOMKill(history.OOMKill{At: at, Pod: d.info.Name, LimitBytes: limit, UsedBytes: used})
+}
+
+// Decide implements Decider.
+func (d *policyDecider) Decide(now time.Time, current Allocation) Decision {
+	d.container.Retain(now.Add(-d.policy.Window))
+	d.subject.Now = now
+	if current != d.current {
+		d.current = current
+		d.subject.Current[containerName] = resourcesOf(d.info, current)
+	}
+	target, apply := d.planner.Plan(Plan{
+		Now: now, Policy: d.policy, Recommendation: sizing.Recommend(d.subject)[0],
+		Current: current, CPU: d.cpu, Memory: d.memory, Killed: d.killed,
+	})
+	d.killed = false
+	if !apply {
+		return Keep(current)
+	}
+	d.cpu.note(now, current.CPU, target.CPU)
+	d.memory.note(now, current.Memory, target.Memory)
+	return Decision{Apply: true, Target: target}
+}
+
+// note remembers a change.
+func (m *Moves) note(now time.Time, from, to Amount) {
+	switch {
+	case to == from:
+	case to.Request > from.Request || to.Limit > from.Limit:
+		m.Increased = now
+	default:
+		m.Decreased = now
+	}
+}
