@@ -156,3 +156,6 @@ func eventually(t *testing.T, within time.Duration, what string, check func(cont
 }
 
 func mebibytes(n int64) int64 { return n << 20 }
+
+// milli is a CPU quantity in thousandths of a core.
+func milli(n int64) string { return fmt.Sprintf("%dm", n) }

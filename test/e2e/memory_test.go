@@ -5,6 +5,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,6 +15,7 @@ import (
 )
 
 func TestMemoryUpAndDownWithoutRestart(t *testing.T) {
+	t.Parallel()
 	pod := start(t, wire.Settings{MemoryBytes: mebibytes(50)}, load.Requests("50m", "64Mi"), load.Limits("", "128Mi"))
 
 	pod = resize(t, pod, resources{memoryRequest: "128Mi", memoryLimit: "256Mi"})
@@ -28,6 +30,7 @@ func TestMemoryUpAndDownWithoutRestart(t *testing.T) {
 }
 
 func TestMemoryWithRestartContainerRestartsOnce(t *testing.T) {
+	t.Parallel()
 	pod := start(t, wire.Settings{}, load.Requests("50m", "64Mi"), load.Limits("", "128Mi"), load.Restarting(corev1.ResourceMemory))
 	before := report(t, pod).StartedAt
 
@@ -47,10 +50,11 @@ func TestMemoryWithRestartContainerRestartsOnce(t *testing.T) {
 }
 
 func TestMemoryLimitBelowUseIsRefusedAndRecovers(t *testing.T) {
+	t.Parallel()
 	pod := start(t, wire.Settings{MemoryBytes: mebibytes(150)}, load.Requests("50m", "100Mi"), load.Limits("200m", "300Mi"))
 
 	pod = ask(t, pod, resources{cpuLimit: "400m", memoryRequest: "90Mi", memoryLimit: "100Mi"})
-	pod = podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizeInProgress, corev1.PodReasonError)
+	pod = awaitError(t, pod)
 	if c := podtest.Condition(pod, corev1.PodResizeInProgress); !strings.Contains(c.Message, "below current usage") {
 		t.Errorf("the condition says %q", c.Message)
 	}
@@ -65,25 +69,38 @@ func TestMemoryLimitBelowUseIsRefusedAndRecovers(t *testing.T) {
 }
 
 func TestRefusedMemoryLimitTakesEffectOnceUseIsLess(t *testing.T) {
+	t.Parallel()
 	pod := start(t, wire.Settings{MemoryBytes: mebibytes(150)}, load.Requests("50m", "64Mi"), load.Limits("", "300Mi"))
 	pod = ask(t, pod, resources{memoryLimit: "100Mi"})
-	pod = podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizeInProgress, corev1.PodReasonError)
+	awaitError(t, pod)
 
 	little := mebibytes(10)
 	command(t, pod, wire.Change{MemoryBytes: &little})
+	began := time.Now()
 	pod = podtest.AwaitResized(t, shared.Client, pod)
+	t.Logf("in effect %v after the memory was given back", time.Since(began).Round(time.Second))
 	wantKernel(t, pod, app, 0, mebibytes(100))
 	wantRestarts(t, pod, app, 0)
 }
 
 func TestPageCacheCountsAsUse(t *testing.T) {
+	t.Parallel()
 	pod := start(t, wire.Settings{FileBytes: mebibytes(150)}, load.Requests("50m", "64Mi"), load.Limits("", "300Mi"))
 	if usage, err := cgroupOf(t, pod, app).MemoryUsage(); err != nil || usage < mebibytes(140) {
 		t.Fatalf("the file is not charged to the container: %d bytes used, %v", usage, err)
 	}
 	pod = ask(t, pod, resources{memoryLimit: "100Mi"})
-	podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizeInProgress, corev1.PodReasonError)
+	awaitError(t, pod)
 	wantKernel(t, pod, app, 0, mebibytes(300))
+}
+
+// awaitError waits until the kubelet says that it could not actuate the resize.
+func awaitError(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	began := time.Now()
+	pod = podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizeInProgress, corev1.PodReasonError)
+	t.Logf("the kubelet says after %v: %s", time.Since(began).Round(time.Second), podtest.Condition(pod, corev1.PodResizeInProgress).Message)
+	return pod
 }
 
 // wantMemoryRequests checks the memory request that is allocated and the one in effect.
