@@ -427,3 +427,51 @@ func TestNamesAndMatchersAreSettings(t *testing.T) {
 		t.Errorf("the query is\n%s, want\n%s", got, want)
 	}
 }
+
+// A cluster of many small namespaces does not need a query for each.
+func TestNamespacesShareQueries(t *testing.T) {
+	f := &fake{t: t}
+	q := query(24*time.Hour, 5*time.Minute)
+	for i := range 30 {
+		namespace := fmt.Sprintf("team-%d", i)
+		labels := map[string]string{"namespace": namespace, "pod": "web-0", "container": "app"}
+		f.rows = append(f.rows,
+			row{metric: memoryMetric, labels: labels, value: always(float64(i+1) * mi), rangeOnly: true},
+			// Matched by another namespace's workload, and nobody's here.
+			row{metric: memoryMetric, labels: map[string]string{"namespace": namespace, "pod": "db-0", "container": "app"}, value: always(1 << 40), rangeOnly: true},
+		)
+		q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: history.WorkloadKey{Namespace: namespace, Kind: "StatefulSet", Name: "web"}})
+	}
+	s, _ := f.source()
+	usage, err := s.Load(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, u := range usage {
+		if got := peak(t, u, "app"); got != float64(i+1)*mi || u.Workload != q.Workloads[i].WorkloadKey {
+			t.Errorf("%s has a peak of %v Mi, want %d", u.Workload, got/mi, i+1)
+		}
+	}
+	if n := len(f.log("")); n != 2 {
+		t.Errorf("%d range queries are sent, want one each for CPU and memory", n)
+	}
+	if got := strings.Count(f.log(memoryMetric)[0].query, "web-[0-9]"); got != 1 {
+		t.Errorf("the pattern that all share is there %d times", got)
+	}
+}
+
+// Proxies that guard tenants allow queries and nothing else.
+func TestTheLookUpOfNamesMayBeForbidden(t *testing.T) {
+	f := healthy(t)
+	f.before = func(w http.ResponseWriter, r request) bool {
+		label := strings.HasPrefix(r.path, "/api/v1/label/")
+		if label {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		return label
+	}
+	s, _ := f.source()
+	if u := mustLoad(t, s, dayOfWeb); peak(t, u, "app") != 400*mi || len(u.Faults) > 0 {
+		t.Errorf("faults %v", u.Faults)
+	}
+}

@@ -7,11 +7,15 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 
 	"github.com/plimsoll-dev/plimsoll/history"
 )
@@ -97,6 +101,51 @@ func FuzzAnswer(f *testing.F) {
 			if p, ok := c.Memory.Peak(); ok && (math.IsNaN(p) || math.IsInf(p, 0) || p < 0) {
 				t.Errorf("the peak is %v", p)
 			}
+		}
+	})
+}
+
+// FuzzMatrix holds our decoder to the library's: what ours takes, the library
+// takes, and reads the same.
+func FuzzMatrix(f *testing.F) {
+	row := func(values string) string {
+		return `{"metric":{"pod":"web-0","container":"app"},"values":[` + values + `]}`
+	}
+	for _, result := range []string{
+		"", row(`[1700000000,"0.25"]`), row(`[0,"NaN"],[1,"+Inf"],[2,"-Inf"],[3,"1e-9"],[4,"0x1p-2"],[5,"1_0"],[6,""]`),
+		row(`[01,"1"]`), row(`[-1,"1"]`), row(`[1.5,"1"]`), row(`[1,1]`), row(`[1,"1"],`), row(`[1,"1","2"]`), row(``), row(`[1,null]`),
+		row(`[1,"1"]`) + "," + row(`[9999999999999,"1"]`), `{"metric":{},"values":[[1,"1"]]}`, `{"metric":{"a":"\\u00e9"},"values":[[1,"1"]]}`,
+		`{"metric":{"a":"é"},"values":[[1,"1"]]}`, `{"metric":{"a":"1","a":"2"},"values":[[1,"1"]]}`, `null`, ` ` + row(`[1,"1"]`),
+		`{"metric":{"a":"b"},"histograms":[[1,{"count":"1","sum":"1","buckets":[]}]]}`, `{"values":[[1,"1"]],"metric":{"a":"b"}}`,
+	} {
+		f.Add([]byte(result), []byte(`]}}`))
+		f.Add([]byte(result), []byte(`]},"warnings":["w"]}`))
+	}
+	f.Fuzz(func(t *testing.T, result, tail []byte) {
+		body := slices.Concat([]byte(`{"status":"success",`+matrixStart), result, tail)
+		ours, envelope, ok := cutMatrix(body, 4)
+		if !ok || bytes.Contains(envelope[len(matrixStart):], []byte(`"data"`)) || bytes.Count(bytes.ToLower(envelope), []byte("result")) > 2 {
+			return // A name given twice: servers do not, and the last would count.
+		}
+		library := func(body []byte) (model.Matrix, error) {
+			inner, err := api.NewClient(api.Config{Address: "http://canned", RoundTripper: canned{200, body}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, _, _, err := v1.NewAPI(inner).QueryRange(t.Context(), "x", v1.Range{Step: time.Second})
+			m, _ := v.(model.Matrix)
+			return m, err
+		}
+		if _, err := library(envelope); err != nil {
+			return // The library refuses what is left, and so the answer.
+		}
+		want, err := library(body)
+		if err != nil {
+			t.Fatalf("the library refuses what we take: %v", err)
+		}
+		equal := cmp.Options{cmp.AllowUnexported(series{}), cmpopts.EquateNaNs(), cmpopts.EquateEmpty()}
+		if diff := cmp.Diff(seriesOf(want), ours, equal); diff != "" {
+			t.Errorf("series (-library +ours):\n%s", diff)
 		}
 	})
 }

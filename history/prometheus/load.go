@@ -192,18 +192,21 @@ func (g *gatherer) add(uq usageQuery, p piece, answer []series) {
 	}
 }
 
-// containerID is a container of a pod in the batch's namespace.
-type containerID struct{ pod, container string }
+// containerID is a container of a pod.
+type containerID struct{ namespace, pod, container string }
 
 // identify returns the container that a row is about, and the workload of the
 // batch that it belongs to.
 func (g *gatherer) identify(row model.Metric, l Labels, b batch) (id containerID, workload int, ok bool) {
-	id = containerID{string(row[model.LabelName(l.Pod)]), string(row[model.LabelName(l.Container)])}
-	namespace := string(row[model.LabelName(l.Namespace)])
-	if id.pod == "" || id.container == "" || id.container == "POD" || namespace != b.namespace {
+	id = containerID{
+		namespace: string(row[model.LabelName(l.Namespace)]),
+		pod:       string(row[model.LabelName(l.Pod)]),
+		container: string(row[model.LabelName(l.Container)]),
+	}
+	if id.pod == "" || id.container == "" || id.container == "POD" {
 		return id, 0, false
 	}
-	w, ok := g.owners.Of(namespace, id.pod)
+	w, ok := g.owners.Of(id.namespace, id.pod)
 	return id, w, ok && slices.Contains(b.workloads, w)
 }
 

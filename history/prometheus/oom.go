@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,7 +28,7 @@ const absurdBytes = 1 << 60
 
 // readOOMKills finds the kills of a chunk.
 func (l *load) readOOMKills(ctx context.Context, g *gatherer, p piece) error {
-	evidence := suspects{pods: map[string]int{}}
+	evidence := suspects{pods: map[podID]int{}}
 	for _, ask := range []func(context.Context, *gatherer, piece, *suspects) error{l.readTerminated, l.readOOMEvents} {
 		if err := ask(ctx, g, p, &evidence); err != nil {
 			return err
@@ -36,7 +37,7 @@ func (l *load) readOOMKills(ctx context.Context, g *gatherer, p piece) error {
 	if len(evidence.pods) == 0 {
 		return nil
 	}
-	d, err := l.readDetails(ctx, g, piece{evidence.batch(p.batch.namespace), l.fine(p.span)}, evidence)
+	d, err := l.readDetails(ctx, g, piece{evidence.batch(), l.fine(p.span)}, evidence)
 	if err != nil {
 		return err
 	}
@@ -57,16 +58,18 @@ func (l *load) killStep() time.Duration {
 
 // suspects are the pods with kills in a chunk, each with its workload.
 type suspects struct {
-	pods map[string]int
+	pods map[podID]int
 	// terminated and events say which evidence there is.
 	terminated, events bool
 }
 
+type podID struct{ namespace, pod string }
+
 // batch holds one entry a pod rather than one a workload.
-func (s suspects) batch(namespace string) batch {
-	b := batch{namespace: namespace}
-	for pod, w := range s.pods {
-		b.workloads, b.patterns = append(b.workloads, w), append(b.patterns, escape(pod))
+func (s suspects) batch() batch {
+	var b batch
+	for id, w := range s.pods {
+		b.add(w, id.namespace, escape(id.pod))
 	}
 	return b
 }
@@ -104,7 +107,7 @@ type suspectQuery struct {
 	labels Labels
 	text   func(batch, time.Duration) string
 	found  *bool
-	pods   map[string]int
+	pods   map[podID]int
 }
 
 func (l *load) readSuspects(ctx context.Context, g *gatherer, p piece, sq suspectQuery) error {
@@ -122,7 +125,7 @@ func (l *load) readSuspects(ctx context.Context, g *gatherer, p piece, sq suspec
 				continue
 			}
 			if id, w, ok := g.identify(row.Metric, sq.labels, p.batch); ok {
-				sq.pods[id.pod], *sq.found = w, true
+				sq.pods[podID{id.namespace, id.pod}], *sq.found = w, true
 			}
 		}
 		return nil
@@ -271,7 +274,8 @@ func (g *gatherer) addKills(d *details, chunk span, scrape time.Duration) {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, func(a, b containerID) int {
-		return strings.Compare(a.pod+"/"+a.container, b.pod+"/"+b.container)
+		return cmp.Or(
+			strings.Compare(a.namespace, b.namespace), strings.Compare(a.pod, b.pod), strings.Compare(a.container, b.container))
 	})
 	for _, id := range ids {
 		ends := g.kills.ends(id, d, chunk.start())

@@ -81,6 +81,7 @@ func (l *load) readOwners(ctx context.Context) error {
 }
 
 func (l *load) readOwnersOf(ctx context.Context, oq ownerQuery, p piece, mu *sync.Mutex) error {
+	namespace := model.LabelName(l.queries.stateLabels.Namespace)
 	refused, err := l.sweep.over(ctx, oq.metric, p, func(ctx context.Context, p piece) error {
 		text := l.ownerText(oq, p)
 		if text == "" {
@@ -94,7 +95,7 @@ func (l *load) readOwnersOf(ctx context.Context, oq ownerQuery, p piece, mu *syn
 		defer mu.Unlock()
 		for _, row := range answer {
 			if row != nil {
-				oq.add(l.owners, p.batch.namespace, string(row.Metric[model.LabelName(oq.label)]), string(row.Metric["owner_kind"]), string(row.Metric["owner_name"]))
+				oq.add(l.owners, string(row.Metric[namespace]), string(row.Metric[model.LabelName(oq.label)]), string(row.Metric["owner_kind"]), string(row.Metric["owner_name"]))
 			}
 		}
 		if len(n) > 0 {
@@ -133,13 +134,13 @@ func (l *load) ownerText(oq ownerQuery, p piece) string {
 	if len(names) == 0 {
 		return ""
 	}
-	namespace := l.queries.stateLabels.Namespace
+	labels := l.queries.stateLabels
 	matchers := append([]string{
-		namespace + "=" + strconv.Quote(p.batch.namespace),
-		oq.label + "=~" + strconv.Quote(strings.Join(names, "|")),
+		p.batch.namespaceMatcher(labels),
+		oq.label + "=~" + strconv.Quote(anyOf(names)),
 	}, l.queries.matchers...)
 	selector := oq.metric + "{" + strings.Join(matchers, ",") + "}"
-	return fmt.Sprintf("max by (%s, %s, owner_kind, owner_name) (%s)", namespace, oq.label, over("max_over_time", selector, p.span.window()))
+	return fmt.Sprintf("max by (%s, %s, owner_kind, owner_name) (%s)", labels.Namespace, oq.label, over("max_over_time", selector, p.span.window()))
 }
 
 // window is how long the intervals of a span last together.

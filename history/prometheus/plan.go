@@ -1,6 +1,8 @@
 package prometheus
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -72,66 +74,76 @@ func (s span) days() []span {
 	return chunks
 }
 
-// batch is some workloads of one namespace that share queries.
+// batch is some workloads that share queries. The slices are parallel.
 type batch struct {
-	namespace string
 	// workloads are indices into the query's workloads.
 	workloads []int
+	// namespaces are those of each.
+	namespaces []string
 	// patterns match the names of the pods of each.
 	patterns []string
 }
 
-// maxPatternBytes bounds the pod matcher of a query. Servers and proxies bound
-// a URL at 8 KB, which counts where POST is refused and GET is used instead.
-const maxPatternBytes = 6 << 10
+// maxMatcherBytes bounds the matchers of namespaces and pods in a query. Servers
+// and proxies bound a URL at 8 KB, which counts where POST is refused and GET is
+// used instead.
+const maxMatcherBytes = 6 << 10
 
-// batches divides the workloads by namespace, then into batches that share a
-// query. The order of workloads within a namespace is kept.
+// batches divides the workloads into batches that share a query: those of one
+// namespace together, and small namespaces with their neighbours, since a
+// cluster of many namespaces would otherwise need a query for each.
 func batches(workloads []history.Workload, most int) []batch {
-	var order []string
-	byNamespace := map[string][]int{}
-	for i, w := range workloads {
-		if len(byNamespace[w.Namespace]) == 0 {
-			order = append(order, w.Namespace)
-		}
-		byNamespace[w.Namespace] = append(byNamespace[w.Namespace], i)
+	order := make([]int, len(workloads))
+	for i := range order {
+		order[i] = i
 	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return strings.Compare(workloads[a].Namespace, workloads[b].Namespace)
+	})
 	var all []batch
-	for _, namespace := range order {
-		b, size := batch{namespace: namespace}, 0
-		for _, i := range byNamespace[namespace] {
-			pattern := history.PodPattern(workloads[i].WorkloadKey)
-			if len(b.workloads) == most || (len(b.workloads) > 0 && size+len(pattern) > maxPatternBytes) {
-				all = append(all, b)
-				b, size = batch{namespace: namespace}, 0
-			}
-			b.workloads, b.patterns = append(b.workloads, i), append(b.patterns, pattern)
-			size += len(pattern) + len("|")
+	var b batch
+	size := 0
+	for _, i := range order {
+		namespace, pattern := workloads[i].Namespace, history.PodPattern(workloads[i].WorkloadKey)
+		more := len(pattern) + len("|")
+		if n := len(b.namespaces); n == 0 || b.namespaces[n-1] != namespace {
+			more += len(namespace) + len("|")
 		}
+		if len(b.workloads) == most || (len(b.workloads) > 0 && size+more > maxMatcherBytes) {
+			all = append(all, b)
+			b, size = batch{}, len(namespace)
+		}
+		b.add(i, namespace, pattern)
+		size += more
+	}
+	if len(b.workloads) > 0 {
 		all = append(all, b)
 	}
 	return all
 }
 
+func (b *batch) add(workload int, namespace, pattern string) {
+	b.workloads = append(b.workloads, workload)
+	b.namespaces = append(b.namespaces, namespace)
+	b.patterns = append(b.patterns, pattern)
+}
+
 // cut divides b into batches of at most n workloads.
 func (b batch) cut(n int) []batch {
 	var pieces []batch
-	for len(b.workloads) > n {
-		pieces = append(pieces, batch{b.namespace, b.workloads[:n], b.patterns[:n]})
-		b.workloads, b.patterns = b.workloads[n:], b.patterns[n:]
-	}
-	if len(b.workloads) > 0 {
-		pieces = append(pieces, b)
+	for i := 0; i < len(b.workloads); i += n {
+		end := min(i+n, len(b.workloads))
+		pieces = append(pieces, batch{b.workloads[i:end], b.namespaces[i:end], b.patterns[i:end]})
 	}
 	return pieces
 }
 
 // only keeps the workloads for which keep is true.
 func (b batch) only(keep func(workload int) bool) batch {
-	kept := batch{namespace: b.namespace}
+	var kept batch
 	for i, w := range b.workloads {
 		if keep(w) {
-			kept.workloads, kept.patterns = append(kept.workloads, w), append(kept.patterns, b.patterns[i])
+			kept.add(w, b.namespaces[i], b.patterns[i])
 		}
 	}
 	return kept

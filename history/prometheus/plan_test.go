@@ -67,7 +67,7 @@ func TestCuttingLosesNoInstant(t *testing.T) {
 }
 
 func TestHalvesGoDownToTheFloor(t *testing.T) {
-	p := piece{batch{"shop", []int{0, 1, 2}, []string{"a", "b", "c"}}, span{300, 300, 50}}
+	p := piece{batch{[]int{0, 1, 2}, []string{"n", "n", "n"}, []string{"a", "b", "c"}}, span{300, 300, 50}}
 	var sizes []size
 	var walk func(piece)
 	walk = func(p piece) {
@@ -101,9 +101,8 @@ func TestBatches(t *testing.T) {
 	}
 	got := batches([]history.Workload{in("b", "x"), in("a", "y"), in("b", "z"), in("b", "w")}, 2)
 	want := []batch{
-		{"b", []int{0, 2}, []string{"x", "z"}},
-		{"b", []int{3}, []string{"w"}},
-		{"a", []int{1}, []string{"y"}},
+		{[]int{1, 0}, []string{"a", "b"}, []string{"y", "x"}},
+		{[]int{2, 3}, []string{"b", "b"}, []string{"z", "w"}},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(batch{})); diff != "" {
 		t.Errorf("batches (-want +got):\n%s", diff)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 )
 
@@ -47,7 +48,7 @@ func (l *load) findMetrics(ctx context.Context) error {
 	names := l.source.settings.Metrics.optional()
 	l.present = map[string]bool{}
 	found, n, err := l.client.metricNames(ctx, l.probes(names), l.query.From, l.query.To)
-	if fatal := pointless(err); fatal != nil {
+	if fatal := pointless(err); fatal != nil && !forbidden(err) {
 		return fatal
 	}
 	if err != nil || len(n) > 0 {
@@ -66,10 +67,9 @@ func (l *load) probes(names []string) []string {
 	s := l.source.settings
 	var namespaces []string
 	for _, b := range l.batches {
-		if !slices.Contains(namespaces, b.namespace) {
-			namespaces = append(namespaces, b.namespace)
-		}
+		namespaces = append(namespaces, b.namespaces...)
 	}
+	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	q := queries{matchers: s.Matchers}
 	probes := []string{q.named(names, s.Labels, namespaces)}
 	if s.StateLabels.Namespace != s.Labels.Namespace {
@@ -152,6 +152,13 @@ func pointless(err error) error {
 		return nil
 	}
 	return err
+}
+
+// forbidden reports whether credentials were refused. Proxies that guard tenants
+// refuse the look-up of names and allow queries, so that a query must tell.
+func forbidden(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.reason == v1alpha1.ReasonSourceUnauthorized
 }
 
 var _ history.Source = (*Source)(nil)

@@ -49,8 +49,8 @@ func duration(d time.Duration) string { return model.Duration(d).String() }
 func (q queries) selector(metric string, l Labels, b batch, more ...string) string {
 	matchers := slices.Concat(
 		[]string{
-			l.Namespace + "=" + strconv.Quote(b.namespace),
-			l.Pod + "=~" + strconv.Quote(strings.Join(b.patterns, "|")),
+			b.namespaceMatcher(l),
+			l.Pod + "=~" + strconv.Quote(anyOf(b.patterns)),
 			l.Container + `!=""`,
 			l.Container + `!="POD"`,
 		},
@@ -58,6 +58,21 @@ func (q queries) selector(metric string, l Labels, b batch, more ...string) stri
 		q.matchers,
 	)
 	return metric + "{" + strings.Join(matchers, ",") + "}"
+}
+
+// namespaceMatcher selects the namespaces of the batch. A pod of one may match
+// the pattern of another's workload; who owns it is looked at in the answer.
+func (b batch) namespaceMatcher(l Labels) string {
+	distinct := slices.Compact(slices.Sorted(slices.Values(b.namespaces)))
+	if len(distinct) == 1 {
+		return l.Namespace + "=" + strconv.Quote(distinct[0])
+	}
+	return l.Namespace + "=~" + strconv.Quote(anyOf(escapeAll(distinct)))
+}
+
+// anyOf is a regular expression for any of the given ones, each once.
+func anyOf(patterns []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(patterns))), "|")
 }
 
 func (q queries) usage(metric string, b batch) string {
@@ -143,24 +158,19 @@ func (q queries) scrapeCount(b batch, window time.Duration) string {
 func (q queries) named(names []string, l Labels, namespaces []string) string {
 	matchers := []string{model.MetricNameLabel + "=~" + strconv.Quote(strings.Join(names, "|"))}
 	if len(namespaces) <= maxProbedNamespaces {
-		escaped := make([]string, len(namespaces))
-		for i, n := range namespaces {
-			escaped[i] = escape(n)
-		}
-		matchers = append(matchers, l.Namespace+"=~"+strconv.Quote(strings.Join(escaped, "|")))
+		matchers = append(matchers, l.Namespace+"=~"+strconv.Quote(anyOf(escapeAll(namespaces))))
 	}
 	return "{" + strings.Join(append(matchers, q.matchers...), ",") + "}"
-}
-
-// ofPods narrows a batch to pods by name.
-func (b batch) ofPods(pods []string) batch {
-	narrow := batch{namespace: b.namespace, workloads: b.workloads, patterns: make([]string, len(pods))}
-	for i, pod := range pods {
-		narrow.patterns[i] = escape(pod)
-	}
-	return narrow
 }
 
 // escape makes a name of Kubernetes a regular expression: of all they may
 // contain only the dot means something there.
 func escape(name string) string { return strings.ReplaceAll(name, ".", `\.`) }
+
+func escapeAll(names []string) []string {
+	escaped := make([]string, len(names))
+	for i, name := range names {
+		escaped[i] = escape(name)
+	}
+	return escaped
+}

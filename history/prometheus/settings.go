@@ -59,8 +59,8 @@ type Settings struct {
 	Clock clock.PassiveClock `yaml:"-"`
 	// Wait waits between attempts, until ctx ends; nil waits on a timer.
 	Wait func(ctx context.Context, d time.Duration) error `yaml:"-"`
-	// Progress, where set, is told how many of the parts of a load are done.
-	// It is called by one goroutine at a time.
+	// Progress, where set, is told how many of the parts of a load are done, by
+	// one goroutine at a time. Loads at the same time tell each their own.
 	Progress func(done, total int) `yaml:"-"`
 }
 

@@ -3,6 +3,7 @@ package prometheus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -88,6 +89,7 @@ func (s *sweep) below(ctx context.Context, kind string, p piece, refused size, a
 		}
 		halves := f.halve(p)
 		if len(halves) == 0 {
+			f = f.atFloor(p)
 			s.failed(kind, p, f)
 			all = append(all, refusal{p, f})
 			continue
@@ -114,6 +116,16 @@ func (f *failure) halve(p piece) []piece {
 	return nil
 }
 
+// atFloor says, of a failure that size may explain, that there is nothing
+// smaller to ask for.
+func (f *failure) atFloor(p piece) *failure {
+	if f.size == remedyNone {
+		return f
+	}
+	err := fmt.Errorf("reading %s of one workload, the least that is asked for: %w", p.span.window(), f.err)
+	return &failure{reason: f.reason, size: f.size, err: err}
+}
+
 // open takes the workloads out of p that need not be asked for any more.
 func (s *sweep) open(kind string, p piece) (piece, []refusal) {
 	s.mu.Lock()
@@ -132,8 +144,7 @@ func (s *sweep) open(kind string, p piece) (piece, []refusal) {
 	open := p.batch.only(func(w int) bool {
 		why := v.refused[w]
 		if why != nil {
-			one := batch{namespace: p.batch.namespace, workloads: []int{w}}
-			given = append(given, refusal{piece{one, p.span}, why})
+			given = append(given, refusal{piece{batch{workloads: []int{w}}, p.span}, why})
 		}
 		return why == nil
 	})
