@@ -48,6 +48,7 @@ func (p Policy) Start(info SeriesInfo) Decider {
 		Usage:      history.Usage{Containers: map[string]*history.Container{containerName: d.container}},
 		Policy:     p.Values,
 	}
+	d.subject.Prepared = sizing.Prepare(d.subject.Containers, p.Values)
 	return d
 }
 

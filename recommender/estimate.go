@@ -29,12 +29,15 @@ func (w *work) cpu(h *history.Container) {
 	e := &w.need.CPU
 	e.Known = true
 	e.Samples = h.CPU.Count()
-	e.Usage = usageOf(h.CPU.Distribution())
+	usage := h.CPU.Distribution()
+	e.Usage = usageOf(usage)
 	w.samplesStep(corev1.ResourceCPU, e.Samples, h.Dropped, e.Usage.Max)
 	w.maskedStep(h)
 
 	sketch := h.Demand()
-	e.Demand = sketch.Distribution()
+	if e.Demand = usage; sketch != &h.CPU {
+		e.Demand = sketch.Distribution()
+	}
 	if t := h.Throttling; t.Censored > 0 {
 		e.ThrottledShare = float64(t.Censored) / float64(t.Samples)
 		w.reason(v1alpha1.ReasonThrottled)

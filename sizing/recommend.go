@@ -28,6 +28,9 @@ type Subject struct {
 	Now   time.Time
 	// Policy is the values in force.
 	Policy effective.Policy
+	// Prepared is what Prepare gave for the same template, containers and
+	// policy; nil prepares anew.
+	Prepared []Prepared
 	// LimitRanges, Quotas and Node bound what may be asked for.
 	LimitRanges []corev1.LimitRange
 	Quotas      []corev1.ResourceQuota
@@ -46,6 +49,25 @@ type Recommendation struct {
 	Sized   Sized
 }
 
+// Prepared is what of a recommendation does not change with time: the values in
+// force for a container, and what its process makes of limits. Who recommends
+// for one workload again and again prepares once.
+type Prepared struct {
+	policy  effective.Container
+	verdict verdict.Result
+}
+
+// Prepare works out what does not change with time, for each of the
+// containers.
+func Prepare(containers []corev1.Container, policy effective.Policy) []Prepared {
+	all := make([]Prepared, len(containers))
+	for i, c := range containers {
+		values := policy.Container(c.Name)
+		all[i] = Prepared{values, verdict.Of(c, verdict.Input{Override: values.Runtime, Adjust: values.Adjust})}
+	}
+	return all
+}
+
 // Recommend takes a workload from history to sizes: the one path that the
 // controller, the command line and the backtest share. The recommendations are
 // in the order of s.Containers.
@@ -55,12 +77,16 @@ func Recommend(s Subject) []Recommendation {
 		Template: s.Template, Current: s.Current, Replicas: max(s.Replicas, 1),
 		LimitRanges: s.LimitRanges, Quotas: s.Quotas, Node: s.Node,
 	}
+	prepared := s.Prepared
+	if prepared == nil {
+		prepared = Prepare(s.Containers, s.Policy)
+	}
 	index := make([]int, 0, len(all)) // of pod.Containers in all
 	for i, c := range s.Containers {
-		policy := s.Policy.Container(c.Name)
+		policy := prepared[i].policy
 		r := &all[i]
 		r.Container = c
-		r.Verdict = verdict.Of(c, verdict.Input{Override: policy.Runtime, Adjust: policy.Adjust})
+		r.Verdict = prepared[i].verdict
 		if r.Ignored = policy.Ignore; r.Ignored {
 			continue
 		}
