@@ -133,7 +133,7 @@ func (s *Sketch) merge(day int32, cells []cell) {
 // Retain drops the days that ended at or before the given time. What is left
 // is exactly what was added for the days that remain.
 func (s *Sketch) Retain(after time.Time) {
-	firstDay := int32((after.Unix()) / secondsPerDay)
+	firstDay := int32(after.Unix() / secondsPerDay)
 	drop, bytes := 0, 0
 	for drop < len(s.days) && s.days[drop].day < firstDay {
 		bytes += int(s.days[drop].size)

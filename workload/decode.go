@@ -103,11 +103,11 @@ func (r *reader) objects(d document, raw []byte, explicit bool) error {
 		metav1.TypeMeta `json:",inline"`
 		Items           []json.RawMessage `json:"items"`
 	}
-	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head)
-	switch {
-	case (err != nil || head.Kind == "" || head.APIVersion == "") && explicit:
+	decoded := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head) == nil
+	switch isObject := decoded && head.Kind != "" && head.APIVersion != ""; {
+	case !isObject && explicit:
 		return located{d.place, errors.New("apiVersion or kind is missing: this is no Kubernetes object")}
-	case err != nil || head.Kind == "" || head.APIVersion == "":
+	case !isObject:
 		r.set.Others["(no kind)"]++
 		return nil
 	}

@@ -102,7 +102,7 @@ func (p *process) nodeOldSpace(r *Result, text, shown, where string) {
 	case ok && bytes == 0: // V8 takes zero for its default.
 		p.setNodeHeap(r, Heap{})
 		r.Memory, r.MemoryDown = StartOnly, StartOnly
-		p.advice = dropResource(p.advice, corev1.ResourceMemory)
+		p.advice = withoutMemory(p.advice)
 		return
 	case ok:
 		p.note("%s", source)
@@ -116,7 +116,7 @@ func (p *process) nodeOldSpace(r *Result, text, shown, where string) {
 				r.Heap.PercentOfLimit = 100
 			}
 			r.Memory, r.MemoryDown = StartOnly, StartOnly
-			p.advice = dropResource(p.advice, corev1.ResourceMemory)
+			p.advice = withoutMemory(p.advice)
 			return
 		}
 		r.Memory, r.MemoryDown = Pinned, Pinned
@@ -125,7 +125,7 @@ func (p *process) nodeOldSpace(r *Result, text, shown, where string) {
 		return
 	}
 	p.setNodeHeap(r, Heap{Bytes: bytes, Source: source})
-	p.advice = dropResource(p.advice, corev1.ResourceMemory)
+	p.advice = withoutMemory(p.advice)
 	p.advise(corev1.ResourceMemory, "remove %s from %s; Node then sizes its heap by the memory limit at start", shown, where)
 }
 
@@ -136,7 +136,7 @@ func (p *process) nodePercent(r *Result, text, shown, where string) {
 		return
 	}
 	p.note("%s in %s", shown, where)
-	p.advice = dropResource(p.advice, corev1.ResourceMemory)
+	p.advice = withoutMemory(p.advice)
 	p.setNodeHeap(r, Heap{PercentOfLimit: percent, Source: shown + " in " + where})
 	r.Memory, r.MemoryDown = StartOnly, StartOnly
 }

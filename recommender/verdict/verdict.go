@@ -206,7 +206,7 @@ func (p *process) adjust(r *Result) {
 		return
 	}
 	p.note("policy: memory.adjust %s", p.in.Adjust)
-	p.advice = dropResource(p.advice, corev1.ResourceMemory)
+	p.advice = withoutMemory(p.advice)
 }
 
 // adviseResizePolicy finishes the advice: where a restart would read the new
@@ -245,10 +245,10 @@ func (p *process) inContainer(edit string) string {
 	return oneLine(fmt.Sprintf("container %s: %s", p.container.Name, edit))
 }
 
-func dropResource(advice []Advice, resource corev1.ResourceName) []Advice {
+func withoutMemory(advice []Advice) []Advice {
 	var kept []Advice
 	for _, a := range advice {
-		if a.Resource != resource {
+		if a.Resource != corev1.ResourceMemory {
 			kept = append(kept, a)
 		}
 	}
