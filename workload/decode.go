@@ -112,6 +112,7 @@ func (r *reader) objects(d document, raw []byte, explicit bool) error {
 		return nil
 	}
 	o := object{d.place, head.APIVersion, head.Kind, raw}
+	var err error
 	single, isList := strings.CutSuffix(head.Kind, "List")
 	switch {
 	case isList && head.Items != nil:
