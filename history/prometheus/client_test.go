@@ -125,6 +125,7 @@ func TestANameThatThereIsNotIsUnreachable(t *testing.T) {
 
 func TestTLSWithTheRightRootWorks(t *testing.T) {
 	server := httptest.NewTLSServer(healthy(t))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(server.Close)
 	s, _ := newTestSource(t, server.URL, func(s *Settings) { s.HTTP.TLSConfig = config.TLSConfig{InsecureSkipVerify: true} })
 	if u := mustLoad(t, s, dayOfWeb); peak(t, u, "app") != 400*mi {
@@ -289,7 +290,7 @@ func TestQueriesInFlightAreBounded(t *testing.T) {
 		n := running.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
-		time.Sleep(2 * time.Millisecond)
+		<-time.After(2 * time.Millisecond) // Long enough for others to come.
 		running.Add(-1)
 		return false
 	}

@@ -45,15 +45,13 @@ type row struct {
 
 // request is what was asked.
 type request struct {
-	path              string
-	query             string
-	start, end, step  int64
-	at                int64
-	method            string
-	matchers          []string
-	userAgent         string
-	authorization     string
-	formatStart, wire string
+	path             string
+	query            string
+	start, end, step int64
+	at               int64
+	method           string
+	matchers         []string
+	authorization    string
 }
 
 func (r request) isRange() bool { return strings.HasSuffix(r.path, "/query_range") }
@@ -105,9 +103,22 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	fmt.Fprintf(w, `{"status":"success"%s,"data":%s}`, f.extra, body)
 }
 
+// set replaces the rows between two loads.
+func (f *fake) set(rows ...row) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = rows
+}
+
+func (f *fake) get() []row {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rows
+}
+
 func (f *fake) matrix(r request) []any {
 	result := []any{}
-	for _, row := range f.rows {
+	for _, row := range f.get() {
 		if !strings.Contains(r.query, row.metric) {
 			continue
 		}
@@ -126,7 +137,7 @@ func (f *fake) matrix(r request) []any {
 
 func (f *fake) vector(r request) []any {
 	result := []any{}
-	for _, row := range f.rows {
+	for _, row := range f.get() {
 		if row.rangeOnly || !strings.Contains(r.query, row.metric) {
 			continue
 		}

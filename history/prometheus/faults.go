@@ -73,7 +73,7 @@ func classify(err error, ex exchange, where string) *failure {
 	case errors.Is(err, errTooLong), errors.Is(err, errTooSlow) && !ex.silent:
 		f.reason, f.size = v1alpha1.ReasonQueryTooExpensive, remedySmaller
 	case untrusted(err):
-		err = fmt.Errorf("%w; give the certificate of its authority as tls_config.ca_file", err)
+		err = fmt.Errorf("%w; give the certificate of its authority as http.tls_config.ca_file", err)
 	case notTLS(err):
 		err = fmt.Errorf("%w; the server speaks plain HTTP here, so the URL starts with http://", err)
 	case dialing(err):

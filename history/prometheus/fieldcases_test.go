@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -322,9 +323,9 @@ func reasonOf(err error) v1alpha1.Reason {
 
 func TestB07EmptyAndUnreachableDifferAndTheSourceRecovers(t *testing.T) {
 	f := &fake{t: t}
-	down := false
-	f.before = func(w http.ResponseWriter, _ request) bool {
-		if down {
+	var down atomic.Bool
+	f.before = func(http.ResponseWriter, request) bool {
+		if down.Load() {
 			panic(http.ErrAbortHandler) // The connection breaks without an answer.
 		}
 		return false
@@ -337,13 +338,13 @@ func TestB07EmptyAndUnreachableDifferAndTheSourceRecovers(t *testing.T) {
 		t.Errorf("an empty answer gives containers %v and faults (-want +got):\n%s", u.Containers, diff)
 	}
 
-	down = true
+	down.Store(true)
 	if _, err := s.Load(t.Context(), q); reasonOf(err) != v1alpha1.ReasonSourceUnreachable {
 		t.Errorf("a broken connection gives %v, want SourceUnreachable", err)
 	}
 
-	down = false
-	f.rows = []row{cpuRow("web-0", "app", always(0.9)), memoryRow("web-0", "app", always(1300*mi))}
+	down.Store(false)
+	f.set(cpuRow("web-0", "app", always(0.9)), memoryRow("web-0", "app", always(1300*mi)))
 	u = mustLoad(t, s, q)
 	if got := peak(t, u, "app"); got != 1300*mi || len(u.Faults) > 0 {
 		t.Errorf("after the outage the peak is %v Mi with faults %v, want 1300 and none", got/mi, u.Faults)
