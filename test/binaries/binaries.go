@@ -67,7 +67,7 @@ func Names() []string {
 // Version returns the version, such as "v1.37.2", that the binary is pinned to.
 // Binaries from KUBEBUILDER_ASSETS may have another.
 func Version(name string) (string, error) {
-	mod, _, err := lookup(name)
+	mod, program, err := lookup(name)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +75,7 @@ func Version(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return src.version, nil
+	return src.versionOf(program), nil
 }
 
 // fromAssets returns the envtest binary of that name, or "" where there is none.

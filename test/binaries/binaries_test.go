@@ -51,6 +51,16 @@ func TestEveryBinaryIsPinned(t *testing.T) {
 	}
 }
 
+func TestMetricsServerHasItsOwnVersion(t *testing.T) {
+	own, err := Version("metrics-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kubernetes, err := Version("kubelet"); err != nil || own == kubernetes {
+		t.Errorf("metrics-server has the version %s, %v, of Kubernetes", own, err)
+	}
+}
+
 func TestUnknownNameIsAnError(t *testing.T) {
 	if _, err := Path(t.Context(), "kube-proxy"); err == nil || !strings.Contains(err.Error(), "kubelet") {
 		t.Errorf("Path of an unknown name gave %v, want an error listing the names", err)
@@ -93,7 +103,7 @@ func TestBuildsOnceForManyWaiting(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			path, err := m.path(t.Context(), program{"hello", "example.com/hello"})
+			path, err := m.path(t.Context(), program{name: "hello", pkg: "example.com/hello"})
 			if err != nil {
 				t.Error(err)
 				return
@@ -109,7 +119,7 @@ func TestBuildsOnceForManyWaiting(t *testing.T) {
 
 func TestFailedBuildLeavesNothing(t *testing.T) {
 	m := smallModule(t, `package main; func main() { undefined() }`)
-	path, err := m.path(t.Context(), program{"hello", "example.com/hello"})
+	path, err := m.path(t.Context(), program{name: "hello", pkg: "example.com/hello"})
 	if err == nil || !strings.Contains(err.Error(), "undefined") {
 		t.Errorf("a program that does not compile gave %q, %v, want the compiler's message", path, err)
 	}
@@ -158,7 +168,7 @@ func smallModule(t *testing.T, code string) toolModule {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(root, "cache"))
 	t.Chdir(root)
 	// No module is required, so that none is fetched: the version stands in a comment.
-	return toolModule{dir: "hello", requires: "//", programs: []program{{"hello", "example.com/hello"}}}
+	return toolModule{dir: "hello", requires: "//", programs: []program{{name: "hello", pkg: "example.com/hello"}}}
 }
 
 func goCache(t *testing.T) string {

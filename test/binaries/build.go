@@ -23,7 +23,7 @@ func (s source) build(ctx context.Context, p program, path string) error {
 	}
 	defer os.RemoveAll(tmp)
 
-	done := report(p.name + " " + s.version)
+	done := report(p.name + " " + s.versionOf(p))
 	out := filepath.Join(tmp, p.name)
 	if err := s.compile(ctx, p, out); err != nil {
 		done("failed")

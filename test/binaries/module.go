@@ -25,23 +25,28 @@ type toolModule struct {
 	stamp func(version string) []string
 }
 
-type program struct{ name, pkg string }
+type program struct {
+	name, pkg string
+	// module is the one whose version the program has, where that is not the tool
+	// module's.
+	module string
+}
 
 var modules = []toolModule{
 	{
 		dir:      "etcd",
 		requires: "go.etcd.io/etcd/server/v3",
-		programs: []program{{"etcd", "go.etcd.io/etcd/server/v3"}},
+		programs: []program{{name: "etcd", pkg: "go.etcd.io/etcd/server/v3"}},
 	},
 	{
 		dir:      "kubernetes",
 		requires: "k8s.io/kubernetes",
 		programs: []program{
-			{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-			{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
-			{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
-			{"kubelet", "k8s.io/kubernetes/cmd/kubelet"},
-			{"metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server"},
+			{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver"},
+			{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+			{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler"},
+			{name: "kubelet", pkg: "k8s.io/kubernetes/cmd/kubelet"},
+			{name: "metrics-server", pkg: "sigs.k8s.io/metrics-server/cmd/metrics-server", module: "sigs.k8s.io/metrics-server"},
 		},
 		stamp: stampKubernetes,
 	},
@@ -49,9 +54,9 @@ var modules = []toolModule{
 		dir:      "containerd",
 		requires: "github.com/containerd/containerd/v2",
 		programs: []program{
-			{"containerd", "github.com/containerd/containerd/v2/cmd/containerd"},
-			{"containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"},
-			{"ctr", "github.com/containerd/containerd/v2/cmd/ctr"},
+			{name: "containerd", pkg: "github.com/containerd/containerd/v2/cmd/containerd"},
+			{name: "containerd-shim-runc-v2", pkg: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"},
+			{name: "ctr", pkg: "github.com/containerd/containerd/v2/cmd/ctr"},
 		},
 		stamp: func(version string) []string {
 			return []string{"github.com/containerd/containerd/v2/version.Version=" + version}
@@ -61,8 +66,8 @@ var modules = []toolModule{
 		dir:      "prometheus",
 		requires: "github.com/prometheus/prometheus",
 		programs: []program{
-			{"prometheus", "github.com/prometheus/prometheus/cmd/prometheus"},
-			{"promtool", "github.com/prometheus/prometheus/cmd/promtool"},
+			{name: "prometheus", pkg: "github.com/prometheus/prometheus/cmd/prometheus"},
+			{name: "promtool", pkg: "github.com/prometheus/prometheus/cmd/promtool"},
 		},
 		// The service discoveries bring every cloud's client library with them.
 		tags:  "remove_all_sd",
@@ -104,9 +109,18 @@ func lookup(name string) (toolModule, program, error) {
 type source struct {
 	toolModule
 	root    string // absolute path of the module's folder
+	mod     []byte // its go.mod
 	version string
 	flags   []string
 	key     string
+}
+
+// versionOf returns the version of one of the module's programs.
+func (s source) versionOf(p program) string {
+	if p.module != "" {
+		return requiredVersion(s.mod, p.module)
+	}
+	return s.version
 }
 
 // read finds the module in the checkout and works out what its binaries depend on.
@@ -127,6 +141,7 @@ func (m toolModule) read() (source, error) {
 	if s.version = requiredVersion(mod, m.requires); s.version == "" {
 		return source{}, fmt.Errorf("reading the tool module %s: it does not require %s", m.dir, m.requires)
 	}
+	s.mod = mod
 	s.flags = s.buildFlags()
 	s.key = s.hash(mod, sum)
 	return s, nil

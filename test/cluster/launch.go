@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plimsoll-dev/plimsoll/test/binaries"
@@ -61,13 +62,13 @@ func (c *Cluster) supervise(ctx context.Context) error {
 		if err := checkHost(); err != nil {
 			return err
 		}
-		node, err := lockNode(ctx, fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid()))
+		node, err := c.takeNode(ctx)
 		if err != nil {
 			return err
 		}
 		held = append(held, node)
 	}
-	home, lock, err := newHome()
+	home, lock, err := newHome(c.options.node())
 	if err != nil {
 		return err
 	}
@@ -82,10 +83,22 @@ func (c *Cluster) supervise(ctx context.Context) error {
 		return err
 	}
 	if c.supervisor, err = supervisor.Launch(c.state.Supervisor, held...); err != nil {
-		return err
+		return errors.Join(err, supervisor.Clean(c.state.Supervisor))
 	}
 	c.state.SupervisorPID = c.supervisor.PID()
 	return c.state.write(home)
+}
+
+// takeNode returns a lock on the machine's one place for a node.
+func (c *Cluster) takeNode(ctx context.Context) (*os.File, error) {
+	if c.options.nodeLock == nil {
+		return lockNode(ctx, fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid()))
+	}
+	fd, err := unix.FcntlInt(c.options.nodeLock.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("sharing the lock on the node: %w", err)
+	}
+	return os.NewFile(uintptr(fd), nodeLockFile), nil
 }
 
 // furnish makes what the components expect to find in the cluster's folder.

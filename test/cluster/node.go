@@ -142,6 +142,8 @@ const kubeletGrace = 10 * time.Second
 // alone) and Args. Pods stay as they are, unless the kubelet objects. It returns
 // when the node is ready again.
 func (c *Cluster) RestartKubelet(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
 	before := c.options
 	c.options.StaticCPUManager = o.StaticCPUManager
 	c.options.NodeAllocatable = o.NodeAllocatable
@@ -162,10 +164,24 @@ func (c *Cluster) RestartKubelet(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := awaitNextSecond(ctx, heard); err != nil {
+		return err
+	}
 	if err := c.startKubelet(ctx); err != nil {
 		return err
 	}
 	return c.awaitHeartbeat(ctx, heard)
+}
+
+// awaitNextSecond waits for the clock to leave the second of t. The API keeps whole
+// seconds: a report within the same one could not be told from that of before.
+func awaitNextSecond(ctx context.Context, t time.Time) error {
+	select {
+	case <-time.After(time.Until(t.Truncate(time.Second).Add(time.Second))):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // lastHeartbeat returns when the node last reported.

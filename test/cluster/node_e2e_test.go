@@ -114,6 +114,13 @@ func runPod(t *testing.T, c *cluster.Cluster, name string, requests, limits core
 			Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
 		}}},
 	}
+	return createPod(t, c, pod)
+}
+
+// createPod makes the pod and returns it running.
+func createPod(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	name := pod.Name
 	if _, err := c.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,10 @@ type Options struct {
 	// MetricsServer runs metrics-server behind the API server's aggregator. It has
 	// figures after its second round, which is every ten seconds.
 	MetricsServer bool
+
+	// nodeLock, where set, is the lock on the machine's node, held already by a test
+	// that wants to be alone between clusters.
+	nodeLock *os.File
 }
 
 // ScrapeTarget is something that Prometheus reads over plain HTTP.
