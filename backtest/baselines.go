@@ -16,8 +16,8 @@ func (Provisioned) Start(SeriesInfo) Decider { return fixed{} }
 // fixed sets an allocation once, where it has one, and leaves it.
 type fixed struct{ allocation *Allocation }
 
-func (fixed) Observe(Sample)                  {}
-func (fixed) OOM(time.Time, float64, float64) {}
+func (fixed) Observe(Sample)                       {}
+func (fixed) OOM(int, time.Time, float64, float64) {}
 
 func (f fixed) Decide(_ time.Time, current Allocation) Decision {
 	if f.allocation == nil {
@@ -94,7 +94,7 @@ func (w *watchedMax) Observe(s Sample) {
 	w.cpu, w.memory = max(w.cpu, s.CPUCores), max(w.memory, s.MemoryBytes)
 }
 
-func (*watchedMax) OOM(time.Time, float64, float64) {}
+func (*watchedMax) OOM(int, time.Time, float64, float64) {}
 
 func (w *watchedMax) Decide(_ time.Time, current Allocation) Decision {
 	if w.done {

@@ -40,21 +40,33 @@ type Metrics struct {
 	MemorySaving  *float64 `json:"memorySaving"`
 }
 
-// Add adds up two tallies.
-func (t Tally) Add(o Tally) Tally {
-	return Tally{
-		Time: t.Time + o.Time, CPUTime: t.CPUTime + o.CPUTime, MemoryTime: t.MemoryTime + o.MemoryTime,
-		CPUAllocated: t.CPUAllocated + o.CPUAllocated, CPUIdle: t.CPUIdle + o.CPUIdle,
-		CPUUsed: t.CPUUsed + o.CPUUsed, CPUShort: t.CPUShort + o.CPUShort, CPUShortTime: t.CPUShortTime + o.CPUShortTime,
-		MemoryAllocated: t.MemoryAllocated + o.MemoryAllocated, MemoryIdle: t.MemoryIdle + o.MemoryIdle,
-		CPUProvisioned: t.CPUProvisioned + o.CPUProvisioned, MemoryProvisioned: t.MemoryProvisioned + o.MemoryProvisioned,
-		OOMKills: t.OOMKills + o.OOMKills, OOMEpisodes: t.OOMEpisodes + o.OOMEpisodes,
-		Resizes: t.Resizes + o.Resizes, CPUIncreases: t.CPUIncreases + o.CPUIncreases, CPUDecreases: t.CPUDecreases + o.CPUDecreases,
-		MemoryIncreases: t.MemoryIncreases + o.MemoryIncreases, MemoryDecreases: t.MemoryDecreases + o.MemoryDecreases,
-		Reversals: t.Reversals + o.Reversals, Rejected: t.Rejected + o.Rejected, Restarts: t.Restarts + o.Restarts,
-		Days:      slices.Concat(t.Days, o.Days),
-		Shortages: slices.Concat(t.Shortages, o.Shortages),
+// add adds another tally to this one.
+func (t *Tally) add(o *Tally) {
+	for _, pair := range []struct {
+		to   *float64
+		from float64
+	}{
+		{&t.Time, o.Time}, {&t.CPUTime, o.CPUTime}, {&t.MemoryTime, o.MemoryTime},
+		{&t.CPUAllocated, o.CPUAllocated}, {&t.CPUIdle, o.CPUIdle}, {&t.CPUUsed, o.CPUUsed},
+		{&t.CPUShort, o.CPUShort}, {&t.CPUShortTime, o.CPUShortTime},
+		{&t.MemoryAllocated, o.MemoryAllocated}, {&t.MemoryIdle, o.MemoryIdle},
+		{&t.CPUProvisioned, o.CPUProvisioned}, {&t.MemoryProvisioned, o.MemoryProvisioned},
+	} {
+		*pair.to += pair.from
 	}
+	for _, pair := range []struct {
+		to   *int
+		from int
+	}{
+		{&t.OOMKills, o.OOMKills}, {&t.OOMEpisodes, o.OOMEpisodes}, {&t.Resizes, o.Resizes},
+		{&t.CPUIncreases, o.CPUIncreases}, {&t.CPUDecreases, o.CPUDecreases},
+		{&t.MemoryIncreases, o.MemoryIncreases}, {&t.MemoryDecreases, o.MemoryDecreases},
+		{&t.Reversals, o.Reversals}, {&t.Rejected, o.Rejected}, {&t.Restarts, o.Restarts},
+	} {
+		*pair.to += pair.from
+	}
+	t.Days = append(t.Days, o.Days...)
+	t.Shortages = append(t.Shortages, o.Shortages...)
 }
 
 // Metrics works the metrics out.

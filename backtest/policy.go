@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,26 +80,45 @@ type policyDecider struct {
 
 	cpu, memory Moves
 	killed      bool
+	// worst is the largest memory of the replicas at one instant, which is not
+	// in the history yet; end is 0 where there is none.
+	worst struct {
+		end   int64
+		bytes float64
+	}
 }
 
-// Observe implements Decider.
+// Observe implements Decider. As in history, CPU pools the replicas, and memory
+// takes the worst of them at each instant.
 func (d *policyDecider) Observe(s Sample) {
 	if s.HasCPU() {
 		d.container.AddCPU(s.End, s.CPUCores, s.Throttled)
 	}
-	if s.HasMemory() {
-		d.container.Memory.Add(s.End, s.MemoryBytes)
+	if !s.HasMemory() {
+		return
 	}
+	if s.End != d.worst.end {
+		d.addWorst()
+	}
+	d.worst.end, d.worst.bytes = s.End, max(d.worst.bytes, s.MemoryBytes)
+}
+
+func (d *policyDecider) addWorst() {
+	if d.worst.end > 0 {
+		d.container.Memory.Add(d.worst.end, d.worst.bytes)
+	}
+	d.worst.end, d.worst.bytes = 0, 0
 }
 
 // OOM implements Decider.
-func (d *policyDecider) OOM(at time.Time, limit, used float64) {
+func (d *policyDecider) OOM(replica int, at time.Time, limit, used float64) {
 	d.killed = true
-	d.container.AddOOMKill(history.OOMKill{At: at, Pod: d.info.Name, LimitBytes: limit, UsedBytes: used})
+	d.container.AddOOMKill(history.OOMKill{At: at, Pod: d.info.Name + "-" + strconv.Itoa(replica), LimitBytes: limit, UsedBytes: used})
 }
 
 // Decide implements Decider.
 func (d *policyDecider) Decide(now time.Time, current Allocation) Decision {
+	d.addWorst()
 	d.container.Retain(now.Add(-d.policy.Window))
 	d.subject.Now = now
 	if current != d.current {

@@ -48,13 +48,14 @@ var ErrTooShort = errors.New("too short to score")
 // Replay takes one strategy through one series. A series without enough to
 // score gives ErrTooShort.
 func Replay(s *Series, strategy Strategy, o Options) (Result, error) {
-	if s.span() < o.Observe+o.Least {
-		return Result{}, fmt.Errorf("%s lasts %s, and %s are observed before at least %s are scored: %w",
-			s.Name, s.span().Round(time.Minute), o.Observe, o.Least, ErrTooShort)
+	if err := o.refuses(s); err != nil {
+		return Result{}, fmt.Errorf("%s %w", s.Name, err)
 	}
 	r := newReplay(s, strategy, o)
-	for i := range s.Samples {
-		r.window(&s.Samples[i])
+	for left := s.Samples; len(left) > 0; {
+		replicas := interval(left)
+		r.window(replicas)
+		left = left[len(replicas):]
 	}
 	return r.score.result(strategy.Name(), s), nil
 }
@@ -75,12 +76,14 @@ type replay struct {
 	due     int64
 	// downUntil is the end of a restart in which nothing is allocated.
 	downUntil int64
-	// used is the working set at the end of the last interval, as shown.
+	// used is the largest working set at the end of the last interval, as
+	// shown.
 	used float64
-	// backlog is CPU work that a limit held back, in core seconds.
-	backlog float64
-	last    int64 // end of the last interval
-	parts   []part
+	// backlog is CPU work that a limit held back, in core seconds, by replica.
+	backlog  []float64
+	last     int64 // end of the last interval
+	parts    []part
+	replicas int // that run now
 }
 
 func newReplay(s *Series, strategy Strategy, o Options) *replay {
@@ -90,9 +93,10 @@ func newReplay(s *Series, strategy Strategy, o Options) *replay {
 		scoredFrom: first + int64(o.Observe/time.Second),
 		current:    initial(s, o.Limits),
 		last:       first,
+		backlog:    make([]float64, s.replicas()),
 	}
 	r.next = r.scoredFrom
-	r.score.init(r.current, o)
+	r.score.init(r.current, o, s.replicas())
 	info := SeriesInfo{
 		Name: s.Name, First: time.Unix(first, 0).UTC(), Step: s.step(),
 		HasCPU: s.hasCPU(), HasMemory: s.hasMemory(),
@@ -142,19 +146,20 @@ const (
 	leastBytes = 1 << 20
 )
 
-// window plays one interval: the decisions in it, what was in force, and then
-// what a monitor shows of it.
-func (r *replay) window(s *Sample) {
-	scored := s.Start >= r.scoredFrom
-	if gap := s.Start - r.last; gap > int64(r.options.Gap/time.Second) {
-		r.afterGap(s.Start)
+// window plays one interval of all replicas: the decisions in it, what was in
+// force, and then what a monitor shows of it.
+func (r *replay) window(samples []Sample) {
+	start, end := samples[0].Start, samples[0].End
+	if gap := start - r.last; gap > int64(r.options.Gap/time.Second) {
+		r.afterGap()
 	}
+	r.replicas = len(samples)
 	every := int64(r.options.Every / time.Second)
-	for r.next < s.Start { // Nobody asks for what is not running.
+	for r.next < start { // Nobody asks for what is not running.
 		r.next += every
 	}
-	w := span{sample: s, scored: scored, parts: r.parts[:0]}
-	for at := s.Start; at < s.End; {
+	w := span{samples: samples, scored: start >= r.scoredFrom, parts: r.parts[:0]}
+	for at := start; at < end; {
 		if at == r.next {
 			r.decide(at)
 			r.next += every
@@ -162,7 +167,7 @@ func (r *replay) window(s *Sample) {
 		if r.due > 0 && r.due <= at {
 			r.complete()
 		}
-		to := min(s.End, r.next)
+		to := min(end, r.next)
 		if r.due > 0 {
 			to = min(to, r.due)
 		}
@@ -172,17 +177,21 @@ func (r *replay) window(s *Sample) {
 		w.add(at, to, r.current, r.downUntil > at)
 		at = to
 	}
-	r.show(s, &w)
-	r.parts, r.last = w.parts, s.End
+	r.show(&w)
+	if w.scored {
+		r.score.window(&w)
+	}
+	r.parts, r.last = w.parts, end
 }
 
 // afterGap forgets what happened before a hole in the recording: a resize is
 // long done, and the next change is compared with none before.
-func (r *replay) afterGap(at int64) {
+func (r *replay) afterGap() {
 	if r.due > 0 {
 		r.complete()
 	}
-	r.backlog, r.downUntil = 0, 0
+	clear(r.backlog)
+	r.downUntil = 0
 	r.score.afterGap()
 }
 
@@ -200,7 +209,7 @@ func (r *replay) decide(at int64) {
 	if target == inForce {
 		return
 	}
-	r.score.change(at, inForce, target, d.Recreate)
+	r.score.change(at, inForce, target, d.Recreate, r.replicas)
 	if r.due > 0 {
 		r.current = r.pending // The one before is overtaken.
 	}
@@ -236,55 +245,48 @@ func (r *replay) complete() {
 	r.due = 0
 }
 
-// show gives the strategy what a monitor would show of the interval, and scores
-// it.
-func (r *replay) show(s *Sample, w *span) {
-	shown := *s
-	if s.HasCPU() {
-		shown = r.throttle(s, w, shown)
-	}
-	limit := float64(w.longest.Memory.Limit)
-	killed := w.scored && limit > 0 && s.MemoryBytes > limit
-	if killed {
-		shown.MemoryBytes = limit
-		r.decider.OOM(time.Unix(s.End, 0).UTC(), limit, limit)
-	}
-	if s.HasMemory() {
-		r.used = shown.MemoryBytes
-	}
-	if killed {
-		r.used = 0 // It starts anew.
-	}
-	r.decider.Observe(shown)
-	if w.scored {
-		r.score.window(w, killed)
+// show gives the strategy what a monitor would show of the interval.
+func (r *replay) show(w *span) {
+	r.used = 0
+	for i := range w.samples {
+		s := &w.samples[i]
+		shown := *s
+		if s.HasCPU() {
+			r.throttle(w, &shown)
+		}
+		if limit := float64(w.longest.Memory.Limit); w.kills(s) {
+			shown.MemoryBytes = limit
+			r.decider.OOM(s.Replica, time.Unix(s.End, 0).UTC(), limit, limit)
+		} else { // What was killed starts anew, with next to nothing.
+			r.used = max(r.used, shown.MemoryBytes)
+		}
+		r.decider.Observe(shown)
 	}
 }
 
 // throttle holds CPU to the limit: what does not fit is done later, and a
 // saturated container is throttled in every period.
-func (r *replay) throttle(s *Sample, w *span, shown Sample) Sample {
-	limit := w.capacity
+func (r *replay) throttle(w *span, shown *Sample) {
+	backlog := &r.backlog[shown.Replica]
 	if !w.scored || !w.limited {
-		r.backlog = 0
-		return shown
+		*backlog = 0
+		return
 	}
-	work := s.CPUCores*s.seconds() + r.backlog
-	served := min(work, limit)
-	r.backlog = work - served
-	shown.CPUCores = served / s.seconds()
+	work := shown.CPUCores*shown.seconds() + *backlog
+	served := min(work, w.capacity)
+	*backlog = work - served
+	shown.CPUCores = served / shown.seconds()
 	shown.Throttled = 0
-	if r.backlog > 0 {
+	if *backlog > 0 {
 		shown.Throttled = 1
 	}
-	return shown
 }
 
 // span is one interval and what was in force in it.
 type span struct {
-	sample *Sample
-	scored bool
-	parts  []part
+	samples []Sample // of the replicas
+	scored  bool
+	parts   []part
 	// longest is what was in force for most of the time: a peak is held
 	// against it, since nobody knows when in the interval it was.
 	longest     Allocation
@@ -292,6 +294,12 @@ type span struct {
 	// capacity is the CPU limit over the interval, in core seconds.
 	capacity float64
 	limited  bool
+}
+
+// kills says whether a replica was out of memory in the interval.
+func (w *span) kills(s *Sample) bool {
+	limit := w.longest.Memory.Limit
+	return w.scored && limit > 0 && s.MemoryBytes > float64(limit)
 }
 
 // part is a time in which one allocation was in force.

@@ -78,9 +78,8 @@ type score struct {
 	tally       Tally
 	timeline    []Point
 
-	lastKill             int64 // 0: none
 	cpuChange, memChange change
-	shortage             float64 // seconds, of the one that goes on
+	replicas             []replicaScore
 	day                  dayScore
 }
 
@@ -88,6 +87,12 @@ type score struct {
 type change struct {
 	at int64
 	up bool
+}
+
+// replicaScore is what goes on in one replica.
+type replicaScore struct {
+	lastKill int64   // 0: none
+	shortage float64 // seconds so far
 }
 
 // dayScore is a day that is being scored.
@@ -102,36 +107,37 @@ type dayScore struct {
 	anythingToScore bool
 }
 
-func (s *score) init(provisioned Allocation, o Options) {
+func (s *score) init(provisioned Allocation, o Options, replicas int) {
 	s.provisioned, s.options = provisioned, o
+	s.replicas = make([]replicaScore, replicas)
 }
 
-// change counts a patch that was accepted.
-func (s *score) change(at int64, from, to Allocation, recreate bool) {
-	s.tally.Resizes++
-	s.day.resizes++
+// change counts a patch that was accepted, for every replica.
+func (s *score) change(at int64, from, to Allocation, recreate bool, replicas int) {
+	s.tally.Resizes += replicas
+	s.day.resizes += replicas
 	if recreate {
-		s.tally.Restarts++
+		s.tally.Restarts += replicas
 	}
-	s.direction(&s.cpuChange, at, from.CPU, to.CPU, &s.tally.CPUIncreases, &s.tally.CPUDecreases)
-	s.direction(&s.memChange, at, from.Memory, to.Memory, &s.tally.MemoryIncreases, &s.tally.MemoryDecreases)
+	s.direction(&s.cpuChange, at, from.CPU, to.CPU, replicas, &s.tally.CPUIncreases, &s.tally.CPUDecreases)
+	s.direction(&s.memChange, at, from.Memory, to.Memory, replicas, &s.tally.MemoryIncreases, &s.tally.MemoryDecreases)
 }
 
 // reversalWithin is how soon a change must be undone to count as a reversal.
 const reversalWithin = int64(time.Hour / time.Second)
 
-func (s *score) direction(last *change, at int64, from, to Amount, ups, downs *int) {
+func (s *score) direction(last *change, at int64, from, to Amount, replicas int, ups, downs *int) {
 	if from == to {
 		return
 	}
 	up := to.Request > from.Request || to.Request == from.Request && to.Limit > from.Limit
 	if up {
-		*ups++
+		*ups += replicas
 	} else {
-		*downs++
+		*downs += replicas
 	}
 	if last.at > 0 && last.up != up && at-last.at < reversalWithin {
-		s.tally.Reversals++
+		s.tally.Reversals += replicas
 	}
 	*last = change{at, up}
 }
@@ -140,43 +146,53 @@ func (s *score) reject() { s.tally.Rejected++ }
 
 // afterGap ends what a hole in the recording ends.
 func (s *score) afterGap() {
-	s.endShortage()
+	s.endShortages()
 	s.cpuChange, s.memChange = change{}, change{}
-	s.lastKill = 0
+	clear(s.replicas)
 }
 
-func (s *score) endShortage() {
-	if s.shortage > 0 {
-		s.tally.Shortages = append(s.tally.Shortages, s.shortage)
-		s.shortage = 0
+func (s *score) endShortages() {
+	for i := range s.replicas {
+		s.endShortage(&s.replicas[i])
 	}
 }
 
-// window scores one interval.
-func (s *score) window(w *span, killed bool) {
-	sample := w.sample
-	s.turnDay(sample)
-	s.tally.Time += sample.seconds()
-	if sample.HasCPU() {
-		s.cpu(w)
+func (s *score) endShortage(r *replicaScore) {
+	if r.shortage > 0 {
+		s.tally.Shortages = append(s.tally.Shortages, r.shortage)
+		r.shortage = 0
 	}
-	if sample.HasMemory() {
-		s.memory(w)
+}
+
+// window scores one interval. A timeline shows the worst of the replicas.
+func (s *score) window(w *span) {
+	s.turnDay(w.samples[0].Start / secondsPerDay)
+	point := Point{
+		End: w.samples[0].End, CPUUsed: -1, MemoryUsed: -1,
+		CPURequest: float64(w.longest.CPU.Request) / milli, MemoryRequest: float64(w.longest.Memory.Request),
 	}
-	if killed {
-		s.kill(sample.End)
+	for i := range w.samples {
+		sample := &w.samples[i]
+		s.tally.Time += sample.seconds()
+		if sample.HasCPU() {
+			s.cpu(w, sample)
+		}
+		if sample.HasMemory() {
+			s.memory(w, sample)
+		}
+		if w.kills(sample) {
+			s.kill(sample)
+			point.Killed = true
+		}
+		point.CPUUsed, point.MemoryUsed = max(point.CPUUsed, sample.CPUCores), max(point.MemoryUsed, sample.MemoryBytes)
 	}
 	if s.options.Timeline {
-		s.timeline = append(s.timeline, Point{
-			End: sample.End, CPUUsed: sample.CPUCores, MemoryUsed: sample.MemoryBytes,
-			CPURequest: float64(w.longest.CPU.Request) / milli, MemoryRequest: float64(w.longest.Memory.Request),
-			Killed: killed,
-		})
+		s.timeline = append(s.timeline, point)
 	}
 }
 
-func (s *score) cpu(w *span) {
-	t, used, short := &s.tally, w.sample.CPUCores, 0.0
+func (s *score) cpu(w *span, sample *Sample) {
+	t, used, short := &s.tally, sample.CPUCores, 0.0
 	for _, p := range w.parts {
 		asked := 0.0
 		if !p.down {
@@ -191,21 +207,21 @@ func (s *score) cpu(w *span) {
 			t.CPUIdle += (asked - used) * p.seconds
 		}
 	}
-	length := w.sample.seconds()
+	length := sample.seconds()
 	t.CPUTime += length
 	t.CPUUsed += used * length
 	t.CPUProvisioned += float64(s.provisioned.CPU.Request) / milli * length
 	t.CPUShortTime += short
-	s.shortage += short
-	if short < length {
-		s.endShortage()
+	replica := &s.replicas[sample.Replica]
+	if replica.shortage += short; short < length {
+		s.endShortage(replica)
 	}
 	s.day.cpu = append(s.day.cpu, used)
 	s.day.cpuTime += length
 }
 
-func (s *score) memory(w *span) {
-	t, used := &s.tally, w.sample.MemoryBytes
+func (s *score) memory(w *span, sample *Sample) {
+	t, used := &s.tally, sample.MemoryBytes
 	for _, p := range w.parts {
 		asked := 0.0
 		if !p.down {
@@ -215,7 +231,7 @@ func (s *score) memory(w *span) {
 		s.day.memoryAsked += asked * p.seconds
 		t.MemoryIdle += max(asked-used, 0) * p.seconds
 	}
-	length := w.sample.seconds()
+	length := sample.seconds()
 	t.MemoryTime += length
 	t.MemoryProvisioned += float64(s.provisioned.Memory.Request) * length
 	s.day.memory = append(s.day.memory, used)
@@ -225,19 +241,19 @@ func (s *score) memory(w *span) {
 // episodeWithin is how close kills must be to be of one episode.
 const episodeWithin = int64(time.Hour / time.Second)
 
-func (s *score) kill(at int64) {
+func (s *score) kill(sample *Sample) {
 	s.tally.OOMKills++
 	s.tally.Restarts++
 	s.day.kills++
-	if s.lastKill == 0 || at-s.lastKill >= episodeWithin {
+	replica := &s.replicas[sample.Replica]
+	if replica.lastKill == 0 || sample.End-replica.lastKill >= episodeWithin {
 		s.tally.OOMEpisodes++
 	}
-	s.lastKill = at
+	replica.lastKill = sample.End
 }
 
 // turnDay closes the day before where the sample is of another one.
-func (s *score) turnDay(sample *Sample) {
-	day := sample.Start / secondsPerDay
+func (s *score) turnDay(day int64) {
 	if s.day.anythingToScore && day != s.day.number {
 		s.endDay()
 	}
@@ -266,7 +282,7 @@ func daySlack(asked, seconds float64, used []float64) float64 {
 
 // result closes the score.
 func (s *score) result(strategy string, series *Series) Result {
-	s.endShortage()
+	s.endShortages()
 	if s.day.anythingToScore {
 		s.endDay()
 	}

@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// Series is the recorded usage of one workload with one replica.
+// Series is the recorded usage of one workload: of one container in each of its
+// replicas, which share one allocation.
 type Series struct {
 	// Name tells the series apart in reports, and orders them.
 	Name string
 	// Group is what series that are not independent share, such as replicas of
 	// one job; empty is a group of its own.
 	Group string
-	// Samples are in order of time and do not overlap.
+	// Samples are in order of time. Samples of the same interval are of
+	// different replicas; other intervals do not overlap.
 	Samples []Sample
 	// Provisioned is what a person asked for; a zero request is unknown.
 	Provisioned Allocation
@@ -20,6 +22,8 @@ type Series struct {
 
 // Sample is what was used in one interval.
 type Sample struct {
+	// Replica tells replicas apart; they count from 0.
+	Replica int
 	// Start and End bound the interval, in seconds since 1970.
 	Start, End int64
 	// CPUCores is the mean CPU use, in cores; negative is no sample.
@@ -41,6 +45,24 @@ func (s Sample) seconds() float64 { return float64(s.End - s.Start) }
 // hasCPU and hasMemory say whether the series has any sample.
 func (s *Series) hasCPU() bool    { return slices.ContainsFunc(s.Samples, Sample.HasCPU) }
 func (s *Series) hasMemory() bool { return slices.ContainsFunc(s.Samples, Sample.HasMemory) }
+
+// replicas is how many there are at most.
+func (s *Series) replicas() int {
+	n := 0
+	for i := range s.Samples {
+		n = max(n, s.Samples[i].Replica+1)
+	}
+	return n
+}
+
+// interval is the samples that share the interval of the first one.
+func interval(samples []Sample) []Sample {
+	n := 1
+	for n < len(samples) && samples[n].Start == samples[0].Start && samples[n].End == samples[0].End {
+		n++
+	}
+	return samples[:n]
+}
 
 // span is the time from the first sample to the last, gaps included.
 func (s *Series) span() time.Duration {

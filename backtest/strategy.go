@@ -20,9 +20,10 @@ type Decider interface {
 	// shows it: memory never above the limit, and CPU neither where there is
 	// one.
 	Observe(s Sample)
-	// OOM takes an out-of-memory kill, before the sample in whose interval it
-	// was: the limit then, and the working set last seen before it, in bytes.
-	OOM(at time.Time, limitBytes, usedBytes float64)
+	// OOM takes an out-of-memory kill in a replica, before the sample in whose
+	// interval it was: the limit then, and the working set last seen before it,
+	// in bytes.
+	OOM(replica int, at time.Time, limitBytes, usedBytes float64)
 	// Decide is asked every few minutes, with the allocation in force. A
 	// change that is still under way counts as in force.
 	Decide(now time.Time, current Allocation) Decision

@@ -57,7 +57,7 @@ const (
 // Start implements Strategy.
 func (v VPA) Start(info SeriesInfo) Decider {
 	return &vpaDecider{
-		vpa: v, info: info, started: info.First, restarted: info.First,
+		vpa: v, info: info, started: info.First,
 		cpu:    newVPAHistogram(vpaCPUFirstBucket, vpaCPUMax),
 		memory: newVPAHistogram(vpaMemoryFirstBucket, vpaMemoryMax),
 	}
@@ -71,12 +71,26 @@ type vpaDecider struct {
 	first, last int64 // start of the first and the last CPU sample
 	samples     int
 
+	replicas []vpaReplica
+	// started is when the pods started.
+	started  time.Time
+	quickOOM bool
+}
+
+// vpaReplica is one container.
+type vpaReplica struct {
 	// A memory window has one sample, its peak, stamped with its end.
 	windowEnd           int64
 	memoryPeak, oomPeak float64
-	// started is the pod's start, restarted the container's.
-	started, restarted time.Time
-	quickOOM           bool
+	// restarted is when the container started.
+	restarted time.Time
+}
+
+func (d *vpaDecider) replica(n int) *vpaReplica {
+	for len(d.replicas) <= n {
+		d.replicas = append(d.replicas, vpaReplica{restarted: d.started})
+	}
+	return &d.replicas[n]
 }
 
 // Observe implements Decider. VPA looks once a minute: an interval is as many
@@ -88,7 +102,7 @@ func (d *vpaDecider) Observe(s Sample) {
 			d.addCPU(at, s.CPUCores)
 		}
 		if s.HasMemory() {
-			d.addMemory(at, s.MemoryBytes, false)
+			d.addMemory(d.replica(s.Replica), at, s.MemoryBytes, false)
 		}
 	}
 }
@@ -102,39 +116,40 @@ func (d *vpaDecider) addCPU(at int64, cores float64) {
 	d.samples++
 }
 
-func (d *vpaDecider) addMemory(at int64, bytes float64, oom bool) {
-	if d.windowEnd == 0 {
-		d.windowEnd = at
+func (d *vpaDecider) addMemory(r *vpaReplica, at int64, bytes float64, oom bool) {
+	if r.windowEnd == 0 {
+		r.windowEnd = at
 	}
 	window := int64(vpaMemoryWindow / time.Second)
 	isPeak := false
-	if at < d.windowEnd {
-		if peak := max(d.memoryPeak, d.oomPeak); peak != 0 && bytes > peak {
-			d.memory.add(d.windowEnd, peak, -1)
+	if at < r.windowEnd {
+		if peak := max(r.memoryPeak, r.oomPeak); peak != 0 && bytes > peak {
+			d.memory.add(r.windowEnd, peak, -1)
 			isPeak = true
 		}
 	} else {
-		d.windowEnd += (at-d.windowEnd)/window*window + window
-		d.memoryPeak, d.oomPeak = 0, 0
+		r.windowEnd += (at-r.windowEnd)/window*window + window
+		r.memoryPeak, r.oomPeak = 0, 0
 		isPeak = true
 	}
 	if !isPeak {
 		return
 	}
-	d.memory.add(d.windowEnd, bytes, 1)
+	d.memory.add(r.windowEnd, bytes, 1)
 	if oom {
-		d.oomPeak = bytes
+		r.oomPeak = bytes
 	} else {
-		d.memoryPeak = bytes
+		r.memoryPeak = bytes
 	}
 }
 
 // OOM implements Decider. The request counts as used, and here it is the limit.
-func (d *vpaDecider) OOM(at time.Time, limit, _ float64) {
-	used := max(limit, d.memoryPeak)
-	d.addMemory(at.Unix(), max(used+vpaOOMMinBump, used*vpaOOMBumpRatio), true)
-	d.quickOOM = at.Sub(d.restarted) < vpaQuickOOM
-	d.restarted = at
+func (d *vpaDecider) OOM(replica int, at time.Time, limit, _ float64) {
+	r := d.replica(replica)
+	used := max(limit, r.memoryPeak)
+	d.addMemory(r, at.Unix(), max(used+vpaOOMMinBump, used*vpaOOMBumpRatio), true)
+	d.quickOOM = d.quickOOM || at.Sub(r.restarted) < vpaQuickOOM
+	r.restarted = at
 }
 
 // vpaBand is VPA's recommendation for one resource, in milli-CPU or bytes.
@@ -165,7 +180,7 @@ func (d *vpaDecider) Decide(now time.Time, current Allocation) Decision {
 		return Keep(current)
 	}
 	if d.vpa.Recreate {
-		d.started, d.restarted = now, now
+		d.started, d.replicas = now, nil
 	}
 	return Decision{Apply: true, Recreate: d.vpa.Recreate, Target: target}
 }

@@ -55,11 +55,7 @@ func (s *Source) Discover(ctx context.Context) ([]history.WorkloadKey, error) {
 	}
 	var keys []history.WorkloadKey
 	for _, f := range s.files {
-		key := history.WorkloadKey{Namespace: f.namespace, Kind: KindSeries, Name: f.pod}
-		if !f.short {
-			key = history.GuessOwner(f.namespace, f.pod)
-		}
-		keys = append(keys, key)
+		keys = append(keys, f.workload())
 	}
 	slices.SortFunc(keys, func(a, b history.WorkloadKey) int {
 		return strings.Compare(a.Namespace+"\x00"+a.Kind+"\x00"+a.Name, b.Namespace+"\x00"+b.Kind+"\x00"+b.Name)
