@@ -239,7 +239,11 @@ func makeBenchData(b *testing.B, dir string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer os.RemoveAll(tmp)
+	b.Cleanup(func() {
+		if err := os.RemoveAll(tmp); err != nil {
+			b.Error(err)
+		}
+	})
 	fmt.Fprintln(os.Stderr, "bench: making the data of 1,000 containers, once")
 	start := time.Now()
 	server, err := promserver.Run(b.Context(), tmp)

@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ func newClient(s Settings) (*client, error) {
 		return nil, fmt.Errorf("setting up the connection: %w", err)
 	}
 	received := new(atomic.Int64)
+	if s.Compress {
+		rt = compressed{rt}
+	}
 	hc := &http.Client{Transport: bounded{next: rt, most: s.MaxAnswerBytes, received: received}}
 	if !s.HTTP.FollowRedirects {
 		hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -232,11 +236,49 @@ func (p *patient) attempt(ctx context.Context, req *http.Request) attempt {
 		again.Body = body
 	}
 	resp, body, err := p.next.Do(limited, again)
-	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errTooSlow) && !dialing(err) {
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errTooSlow) && !unconnected(err) {
 		err = fmt.Errorf("%w (%s)", errTooSlow, p.settings.Timeout)
 	}
 	return attempt{resp, body, err}
 }
+
+// compressed is a round tripper that asks for gzip. The transport below could do
+// so itself, but its configuration leaves no way to say it.
+type compressed struct{ next http.RoundTripper }
+
+func (c compressed) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Accept-Encoding", "gzip")
+	resp, err := c.next.RoundTrip(req)
+	if err != nil || resp.Header.Get("Content-Encoding") != "gzip" {
+		return resp, err
+	}
+	resp.Header.Del("Content-Encoding")
+	resp.Header.Del("Content-Length")
+	resp.ContentLength = -1
+	resp.Body = &gunzip{below: resp.Body}
+	return resp, nil
+}
+
+// gunzip opens the stream at the first read, so that a broken one is an error
+// of reading the answer.
+type gunzip struct {
+	below io.ReadCloser
+	plain *gzip.Reader
+}
+
+func (g *gunzip) Read(p []byte) (int, error) {
+	if g.plain == nil {
+		plain, err := gzip.NewReader(g.below)
+		if err != nil {
+			return 0, err
+		}
+		g.plain = plain
+	}
+	return g.plain.Read(p)
+}
+
+func (g *gunzip) Close() error { return g.below.Close() }
 
 // bounded is a round tripper that counts bytes and cuts answers off that are
 // larger than memory should hold.

@@ -41,7 +41,7 @@ func TestServersThatGiveNothing(t *testing.T) {
 		reason v1alpha1.Reason
 		says   []string
 	}{
-		"no credentials":         {status(401, "login first"), v1alpha1.ReasonSourceUnauthorized, []string{"401 Unauthorized", "login first", "credentials"}},
+		"no credentials":         {status(401, "login first"), v1alpha1.ReasonSourceUnauthorized, []string{http.StatusText(http.StatusUnauthorized), "login first", "credentials"}},
 		"wrong credentials":      {status(403, ""), v1alpha1.ReasonSourceUnauthorized, []string{"403 Forbidden", "credentials"}},
 		"a page instead of JSON": {status(200, "<html>welcome</html>"), v1alpha1.ReasonSourceFailed, []string{"not what the API gives", "URL"}},
 		"JSON of another API":    {status(200, `{"ok":true}`), v1alpha1.ReasonSourceFailed, []string{"holds no matrix", "URL"}},
@@ -84,7 +84,9 @@ func TestServersThatCannotBeReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := l.Addr().String()
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	tls := httptest.NewTLSServer(healthy(t))
 	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // The refused certificate is the point.
 	t.Cleanup(tls.Close)
@@ -286,7 +288,7 @@ func TestCredentialsAreSent(t *testing.T) {
 func TestQueriesInFlightAreBounded(t *testing.T) {
 	f := healthy(t)
 	var running, most atomic.Int64
-	f.before = func(_ http.ResponseWriter, r request) bool {
+	f.before = func(http.ResponseWriter, request) bool {
 		n := running.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
@@ -474,5 +476,28 @@ func TestTheLookUpOfNamesMayBeForbidden(t *testing.T) {
 	s, _ := f.source()
 	if u := mustLoad(t, s, dayOfWeb); peak(t, u, "app") != 400*mi || len(u.Faults) > 0 {
 		t.Errorf("faults %v", u.Faults)
+	}
+}
+
+// The chunk that is held shrinks with the number of pods.
+func TestManyPodsMakeSmallChunks(t *testing.T) {
+	const pods = 4000
+	f := healthy(t)
+	f.names = []string{"kube_pod_owner"}
+	for i := range pods {
+		f.rows = append(f.rows, row{metric: "kube_pod_owner", value: always(1), labels: map[string]string{
+			"namespace": "shop", "pod": fmt.Sprintf("web-%d", i), "owner_kind": "StatefulSet", "owner_name": "web",
+		}})
+	}
+	s, _ := f.source()
+	u := mustLoad(t, s, dayOfWeb)
+	if got := u.Containers["app"].CPU.Count(); got != 288 {
+		t.Errorf("there are %d samples, want 288", got)
+	}
+	eachInstantOnce(t, f.log(cpuMetric), now.Add(-24*time.Hour), 5*time.Minute)
+	for _, r := range f.log(cpuMetric) {
+		if n := len(r.instants()); n*pods > chunkCells {
+			t.Errorf("a query asks for %d instants of %d pods", n, pods)
+		}
 	}
 }

@@ -76,7 +76,7 @@ func classify(err error, ex exchange, where string) *failure {
 		err = fmt.Errorf("%w; give the certificate of its authority as http.tls_config.ca_file", err)
 	case notTLS(err):
 		err = fmt.Errorf("%w; the server speaks plain HTTP here, so the URL starts with http://", err)
-	case dialing(err):
+	case unconnected(err):
 		err = fmt.Errorf("%w; check the URL, and that the server runs and can be reached from here", err)
 	case connectionBroke(err):
 		err = fmt.Errorf("the connection broke: %w", err)
@@ -158,8 +158,8 @@ func notTLS(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &header)
 }
 
-// dialing reports whether no connection came about.
-func dialing(err error) bool {
+// unconnected reports whether no connection came about.
+func unconnected(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	return (errors.As(err, &op) && op.Op == "dial") || errors.As(err, &dns)

@@ -82,6 +82,7 @@ func (l *load) readOwners(ctx context.Context) error {
 
 func (l *load) readOwnersOf(ctx context.Context, oq ownerQuery, p piece, mu *sync.Mutex) error {
 	namespace := model.LabelName(l.queries.stateLabels.Namespace)
+	first, pods := p.batch.workloads[0], 0
 	refused, err := l.sweep.over(ctx, oq.metric, p, func(ctx context.Context, p piece) error {
 		text := l.ownerText(oq, p)
 		if text == "" {
@@ -93,6 +94,10 @@ func (l *load) readOwnersOf(ctx context.Context, oq ownerQuery, p piece, mu *syn
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if oq.metric == l.queries.metrics.PodOwner {
+			pods += len(answer)
+			l.pods[first] = max(l.pods[first], pods)
+		}
 		for _, row := range answer {
 			if row != nil {
 				oq.add(l.owners, string(row.Metric[namespace]), string(row.Metric[model.LabelName(oq.label)]), string(row.Metric["owner_kind"]), string(row.Metric["owner_name"]))

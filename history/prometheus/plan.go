@@ -50,12 +50,8 @@ func (s span) contains(t int64) bool {
 // cut divides s into pieces of at most n instants, in order of time.
 func (s span) cut(n int) []span {
 	var pieces []span
-	for s.n > n {
-		pieces = append(pieces, span{s.first, s.step, n})
-		s.first, s.n = s.first+int64(n)*s.step, s.n-n
-	}
-	if s.n > 0 {
-		pieces = append(pieces, s)
+	for done := 0; done < s.n; done += n {
+		pieces = append(pieces, span{s.first + int64(done)*s.step, s.step, min(n, s.n-done)})
 	}
 	return pieces
 }
@@ -65,11 +61,11 @@ func (s span) cut(n int) []span {
 // midnight belongs to the day before.
 func (s span) days() []span {
 	var chunks []span
-	for s.n > 0 {
-		midnight := (floorDiv(s.first-1, daySeconds) + 1) * daySeconds
-		n := int(min(int64(s.n), (midnight-s.first)/s.step+1))
-		chunks = append(chunks, span{s.first, s.step, n})
-		s.first, s.n = s.first+int64(n)*s.step, s.n-n
+	for first, left := s.first, s.n; left > 0; {
+		midnight := (floorDiv(first-1, daySeconds) + 1) * daySeconds
+		n := int(min(int64(left), (midnight-first)/s.step+1))
+		chunks = append(chunks, span{first, s.step, n})
+		first, left = first+int64(n)*s.step, left-n
 	}
 	return chunks
 }

@@ -69,17 +69,26 @@ func TestRealServerGivesWhatWasRecorded(t *testing.T) {
 	}
 	want.EndChunk()
 	server := promserver.Start(t, series)
-	// The interval of scrapes is found out.
-	s, _ := newTestSource(t, server.URL, func(s *Settings) { s.ScrapeInterval = 0 })
-	got, err := s.Load(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.scrape != every {
-		t.Errorf("the scrape interval is found to be %s, want %s", s.scrape, every)
-	}
-	for i, want := range want.Usage() {
-		sameUsage(t, got[i], want)
+	recorded := want.Usage()
+	var plain int64
+	for _, compress := range []bool{false, true} {
+		// The interval of scrapes is found out.
+		s, _ := newTestSource(t, server.URL, func(s *Settings) { s.ScrapeInterval, s.Compress = 0, compress })
+		got, err := s.Load(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.scrape != every {
+			t.Errorf("the scrape interval is found to be %s, want %s", s.scrape, every)
+		}
+		for i, want := range recorded {
+			sameUsage(t, got[i], want)
+		}
+		if n := s.client.received.Load(); compress && n != plain {
+			t.Errorf("compressed answers are %d bytes after unpacking, plain ones %d", n, plain)
+		} else {
+			plain = n
+		}
 	}
 }
 

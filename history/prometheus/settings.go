@@ -47,6 +47,10 @@ type Settings struct {
 	// MaxAnswerBytes bounds one answer; a larger one is asked for in halves.
 	MaxAnswerBytes int64 `yaml:"maxAnswerBytes,omitempty"`
 
+	// Compress asks for compressed answers: a fifth of the bytes or less, which
+	// pays where the way to the server is slow, and costs the server time.
+	Compress bool `yaml:"compress,omitempty"`
+
 	// Timeout bounds one attempt at a query, answer included.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// MaxAttempts bounds how often one query is sent while the server is

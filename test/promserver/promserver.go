@@ -110,8 +110,11 @@ func freeAddress() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding a free port: %w", err)
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return "", fmt.Errorf("freeing the port again: %w", err)
+	}
+	return address, nil
 }
 
 func (s *Server) awaitReady(ctx context.Context) error {
