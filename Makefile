@@ -1,14 +1,15 @@
 # Everything a person does here, by name. `make help` lists it.
 GO        ?= go
-GOFLAGS   ?=
 # The race detector needs cgo and with it a C compiler; without one the tests run all the same.
 RACE      := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 FUZZTIME  ?= 60s
-BENCHTIME ?= 1s
+BENCH     ?= .
 COUNT     ?= 1
+# Tools are built from a module of their own, and never enter the product's.
+TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test verify fmt lint bench fuzz
+.PHONY: help build test e2e verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,5 +17,41 @@ help: ## list the targets
 build: ## bin/plimsoll
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/plimsoll ./cmd/plimsoll
 
-test: ## unit tests and tests against real servers that Go can build
+test: ## unit tests, and tests against real servers that Go alone can build
 	$(GO) test $(RACE) -shuffle=on ./...
+
+e2e: ## tests against a real kubelet (root; installs runc, iptables and CNI plugins where missing)
+	test/cluster/install.sh
+	$(GO) test -tags e2e -count=1 -timeout 40m ./test/cluster/... ./test/e2e/...
+
+verify: fmt lint ## format, vet, lint, tidy; fails where that changes or finds something
+	$(GO) vet ./...
+	$(GO) mod tidy -diff
+	$(GO) run ./examples/generate -check
+
+fmt: ## gofumpt and import order
+	$(TOOL) golangci-lint fmt ./...
+
+lint: ## golangci-lint
+	$(TOOL) golangci-lint run ./...
+
+bench: ## benchmarks, in the form that benchstat reads; BENCH=name COUNT=n
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+
+golden: ## rewrite the documents and outputs that tests compare with; read the diff
+	$(GO) test ./api/v1alpha1 ./cmd/plimsoll -update
+
+fuzz: ## each fuzz target for FUZZTIME
+	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+		for name in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$target/*_test.go | cut -c6-); do \
+			echo "== $$target $$name"; \
+			$(GO) test $$target -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
+
+cluster: ## a real cluster on loopback, for a person to try things on
+	test/cluster/install.sh
+	$(GO) run ./test/cluster/cmd/cluster up
+
+cluster-down: ## take it down, leaving nothing
+	$(GO) run ./test/cluster/cmd/cluster down

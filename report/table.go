@@ -197,6 +197,10 @@ func (l List) totals() string {
 				left++
 			}
 		}
+		if left == len(l.Items) {
+			parts = append(parts, fmt.Sprintf("%s none (%d unset or no data)", r, left))
+			continue
+		}
 		text := fmt.Sprintf("%s %s → %s", r, readableTotal(r, now), readableTotal(r, then))
 		if a := now.AsApproximateFloat64(); a > 0 {
 			text += fmt.Sprintf(" (%+.0f%%)", 100*(then.AsApproximateFloat64()-a)/a)

@@ -37,19 +37,8 @@ type streams struct {
 
 // run executes one command line and gives the process's exit code.
 func run(ctx context.Context, args []string, s streams) int {
-	root := &cobra.Command{
-		Use:   "plimsoll",
-		Short: "Size Kubernetes workloads by what they use, and see why",
-		// Errors are printed once, here, and a wrong flag is no reason to print
-		// a page of help over it.
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
+	root := newRoot(s)
 	root.SetArgs(args)
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
-	root.AddCommand(newRecommend(s))
 	err := root.ExecuteContext(ctx)
 	var status exitStatus
 	switch {
@@ -60,6 +49,23 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	fmt.Fprintln(s.err, "Error:", err)
 	return exitError
+}
+
+// newRoot is the tree of commands.
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "plimsoll",
+		Short: "Size Kubernetes workloads by what they use, and see why",
+		// Errors are printed once, here, and a wrong flag is no reason to print
+		// a page of help over it.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.AddCommand(newRecommend(s))
+	return root
 }
 
 // exitStatus ends a command that has said all there is to say.
