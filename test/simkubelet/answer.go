@@ -28,8 +28,8 @@ const (
 	// Refuse makes the resize infeasible. As in a real kubelet this sticks until
 	// the pod's resources change again or the kubelet is restarted.
 	Refuse Kind = "Refuse"
-	// Fail allocates and then fails to actuate: status shows the new
-	// allocatedResources, the old resources, and an error.
+	// Fail allocates and, after Options.ResizeDelay, fails to actuate: status
+	// shows the new allocatedResources, the old resources, and an error.
 	Fail Kind = "Fail"
 	// Stall allocates and then stays in progress.
 	Stall Kind = "Stall"
@@ -54,9 +54,6 @@ var messages = map[Kind]string{
 }
 
 func (a Answer) message() string { return cmp.Or(a.Message, messages[a.Kind]) }
-
-// actuates reports whether what is allocated takes effect in time.
-func (a Answer) actuates() bool { return a.Kind != Fail && a.Kind != Stall && a.Kind != Ignore }
 
 // annotated returns the answer that a pod's annotation asks for. An unknown kind
 // counts as none.

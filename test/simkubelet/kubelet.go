@@ -31,8 +31,9 @@ type Options struct {
 	Config *rest.Config
 	// Nodes are registered at the start. There must be at least one.
 	Nodes []Node
-	// ResizeDelay is how long an accepted resize is in progress, RestartDelay how
-	// long a container is down when a resize restarts it.
+	// ResizeDelay is how long a resize is in progress until it takes effect, or is
+	// seen to fail: under a second in a real kubelet, about 15 where it fails.
+	// RestartDelay is how long a container is down when a resize restarts it.
 	ResizeDelay, RestartDelay time.Duration
 	// SchedulerRuns leaves the binding of pods to a real scheduler.
 	SchedulerRuns bool

@@ -130,9 +130,9 @@ func (s *podState) actuate(pod *corev1.Pod, answer Answer, t timing, now time.Ti
 	switch {
 	case s.allocated.equal(s.actuated):
 		s.inProgress = nil
+	case answer.Kind == Stall || now.Before(s.actuateAt):
 	case answer.Kind == Fail:
 		s.inProgress = s.inProgress.becomes(corev1.PodReasonError, answer.message(), s.inProgress.generation, now)
-	case !answer.actuates() || now.Before(s.actuateAt):
 	default:
 		s.restartForResize(pod, t, now)
 		s.actuated, s.inProgress = s.allocated, nil
@@ -184,7 +184,7 @@ func (s *podState) nextLook(answer Answer) time.Time {
 			earlier(c.upAt)
 		}
 	}
-	if s.inProgress != nil && answer.actuates() {
+	if s.inProgress != nil && s.inProgress.reason == "" && answer.Kind != Stall && answer.Kind != Ignore {
 		earlier(s.actuateAt)
 	}
 	return next

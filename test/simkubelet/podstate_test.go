@@ -75,12 +75,16 @@ func TestStep(t *testing.T) {
 			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Refuse}}, {cpu: "160m", answer: healthy}},
 			want:  view{Observed: 3, InProgress: "/3", Allocated: "160m", Actual: "100m/200m", Ready: true},
 		},
-		"a failing resize moves the allocation and not the container": {
+		"a failing resize looks like any in progress at first": {
 			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Fail, Message: "busy"}}},
+			want:  view{Observed: 2, InProgress: "/2", Allocated: "150m", Actual: "100m/200m", Ready: true},
+		},
+		"a failing resize moves the allocation and not the container": {
+			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Fail, Message: "busy"}}, {after: time.Second, answer: Answer{Kind: Fail, Message: "busy"}}},
 			want:  view{Observed: 2, InProgress: "Error/2", FailedMessage: "busy", Allocated: "150m", Actual: "100m/200m", Ready: true},
 		},
 		"a failing resize that is reverted leaves no condition": {
-			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Fail}}, {cpu: "100m", answer: Answer{Kind: Fail}}},
+			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Fail}}, {after: time.Second, answer: Answer{Kind: Fail}}, {cpu: "100m", answer: Answer{Kind: Fail}}},
 			want:  view{Observed: 3, Allocated: "100m", Actual: "100m/200m", Ready: true},
 		},
 		"a stalled resize stays in progress": {
@@ -90,6 +94,10 @@ func TestStep(t *testing.T) {
 		"an ignored resize is not even seen": {
 			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Ignore}}, {after: time.Hour, answer: Answer{Kind: Ignore}}},
 			want:  view{Observed: 1, Allocated: "100m", Actual: "100m/200m", Ready: true},
+		},
+		"a failing resize takes effect once it can": {
+			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Fail}}, {after: time.Second, answer: Answer{Kind: Fail}}, {answer: healthy}},
+			want:  view{Observed: 2, Allocated: "150m", Actual: "150m/200m", Ready: true},
 		},
 		"a new resize can be pending while the older one is in progress": {
 			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Stall}}, {cpu: "160m", answer: Answer{Kind: Stall}, full: true}},
