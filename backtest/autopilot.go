@@ -19,6 +19,9 @@ type Autopilot struct {
 	MemoryMax bool
 }
 
+// NewAutopilot is Autopilot with a margin of 15%.
+func NewAutopilot() Autopilot { return Autopilot{Margin: 0.15} }
+
 // Name implements Strategy.
 func (a Autopilot) Name() string {
 	if a.MemoryMax {

@@ -31,8 +31,8 @@ func Profile(p v1alpha1.Profile) Policy {
 // Name implements Strategy.
 func (p Policy) Name() string { return p.Label }
 
-// containerName is the one container of a series.
-const containerName = "app"
+// defaultContainer is the container of a series without a template.
+const defaultContainer = "app"
 
 // Start implements Strategy.
 func (p Policy) Start(info SeriesInfo) Decider {
@@ -40,17 +40,33 @@ func (p Policy) Start(info SeriesInfo) Decider {
 	if d.planner == nil {
 		d.planner = Pace{}
 	}
-	template := corev1.Container{Name: containerName, Resources: resourcesOf(info, info.Initial)}
+	container, template := containerOf(info)
+	d.name = container.Name
 	d.subject = sizing.Subject{
-		Template:   &corev1.PodSpec{Containers: []corev1.Container{template}},
-		Containers: []corev1.Container{template},
+		Template:   template,
+		Containers: []corev1.Container{container},
 		Current:    map[string]corev1.ResourceRequirements{},
 		Replicas:   1,
-		Usage:      history.Usage{Containers: map[string]*history.Container{containerName: d.container}},
+		Usage:      history.Usage{Containers: map[string]*history.Container{d.name: d.container}},
 		Policy:     p.Values,
 	}
 	d.subject.Prepared = sizing.Prepare(d.subject.Containers, p.Values)
 	return d
+}
+
+// containerOf is the container of a series and the pod that it is in.
+func containerOf(info SeriesInfo) (corev1.Container, *corev1.PodSpec) {
+	if info.Template != nil {
+		for _, list := range [][]corev1.Container{info.Template.Containers, info.Template.InitContainers} {
+			for _, c := range list {
+				if c.Name == info.Container {
+					return c, info.Template
+				}
+			}
+		}
+	}
+	c := corev1.Container{Name: defaultContainer, Resources: resourcesOf(info, info.Initial)}
+	return c, &corev1.PodSpec{Containers: []corev1.Container{c}}
 }
 
 // resourcesOf is an allocation as a container writes it.
@@ -74,6 +90,7 @@ type policyDecider struct {
 	policy    effective.Policy
 	planner   Planner
 	info      SeriesInfo
+	name      string // of the container
 	container *history.Container
 	subject   sizing.Subject
 	current   Allocation // that the subject has
@@ -123,7 +140,7 @@ func (d *policyDecider) Decide(now time.Time, current Allocation) Decision {
 	d.subject.Now = now
 	if current != d.current {
 		d.current = current
-		d.subject.Current[containerName] = resourcesOf(d.info, current)
+		d.subject.Current[d.name] = resourcesOf(d.info, current)
 	}
 	target, apply := d.planner.Plan(Plan{
 		Now: now, Policy: d.policy, Recommendation: sizing.Recommend(d.subject)[0],

@@ -3,6 +3,7 @@ package backtest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -88,20 +89,21 @@ type replay struct {
 
 func newReplay(s *Series, strategy Strategy, o Options) *replay {
 	first := s.Samples[0].Start
+	info := SeriesInfo{
+		Name: s.Name, First: time.Unix(first, 0).UTC(), Step: s.step(),
+		HasCPU: s.hasCPU(), HasMemory: s.hasMemory(),
+		Template: s.Template, Container: s.Container,
+	}
+	info.Initial, info.Limits = start(s, o.Limits)
 	r := &replay{
 		options: o, series: s,
 		scoredFrom: first + int64(o.Observe/time.Second),
-		current:    initial(s, o.Limits),
+		current:    info.Initial,
 		last:       first,
 		backlog:    make([]float64, s.replicas()),
 	}
 	r.next = r.scoredFrom
-	r.score.init(r.current, o, s.replicas())
-	info := SeriesInfo{
-		Name: s.Name, First: time.Unix(first, 0).UTC(), Step: s.step(),
-		HasCPU: s.hasCPU(), HasMemory: s.hasMemory(),
-		Initial: r.current, Limits: o.Limits,
-	}
+	r.score.init(info.Initial, o, s.replicas())
 	if seer, ok := strategy.(seer); ok {
 		r.decider = seer.startSeeing(info, s, r.scoredFrom)
 	} else {
@@ -110,28 +112,36 @@ func newReplay(s *Series, strategy Strategy, o Options) *replay {
 	return r
 }
 
-// initial is what was provisioned, or twice the first hour's peak where nobody
-// knows: what a careful person asks for after a look.
-func initial(s *Series, l Limits) Allocation {
+// start is what the container has at first, and how limits go with requests:
+// as the template has it, or else as the protocol says. Where nobody knows what
+// was asked for, it is twice the first hour's peak: what a careful person asks
+// for after a look.
+func start(s *Series, limits Limits) (Allocation, Limits) {
 	const factor = 2
 	first := s.Samples[0].Start
 	cpu, memory := s.peak(first, first+3600)
-	a := l.OfUsage(max(factor*cpu, 0), max(factor*memory, 0))
-	// Nothing at all cannot be asked for.
-	if s.hasCPU() && a.CPU.Request == 0 {
-		a.CPU = l.Of(leastMilli, 0).CPU
+	a := limits.OfUsage(max(factor*cpu, 0), max(factor*memory, 0))
+	written, ok := s.written()
+	given := limits.Of(s.Provisioned.CPU.Request, s.Provisioned.Memory.Request)
+	resource := func(has bool, a *Amount, written, given, least Amount, percent *int64) {
+		switch {
+		case !has:
+			*a = Amount{}
+		case ok && written.Request > 0:
+			*a = written
+			*percent = int64(math.Round(100 * float64(written.Limit) / float64(written.Request)))
+		case ok: // The template asks for none of it, and has no limit either.
+			*a, *percent = Amount{Request: a.Request}, 0
+		case given.Request > 0:
+			*a = given
+		case a.Request == 0: // Nothing at all cannot be asked for.
+			*a = least
+		}
 	}
-	if s.hasMemory() && a.Memory.Request == 0 {
-		a.Memory = l.Of(0, leastBytes).Memory
-	}
-	given := l.Of(s.Provisioned.CPU.Request, s.Provisioned.Memory.Request)
-	if given.CPU.Request > 0 {
-		a.CPU = given.CPU
-	}
-	if given.Memory.Request > 0 {
-		a.Memory = given.Memory
-	}
-	return a
+	least := limits.Of(leastMilli, leastBytes)
+	resource(s.hasCPU(), &a.CPU, written.CPU, given.CPU, least.CPU, &limits.CPUPercent)
+	resource(s.hasMemory(), &a.Memory, written.Memory, given.Memory, least.Memory, &limits.MemoryPercent)
+	return a, limits
 }
 
 const (

@@ -3,6 +3,8 @@ package backtest
 import (
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Series is the recorded usage of one workload: of one container in each of its
@@ -18,6 +20,11 @@ type Series struct {
 	Samples []Sample
 	// Provisioned is what a person asked for; a zero request is unknown.
 	Provisioned Allocation
+	// Template is the pod as a person wrote it, and Container the name of the
+	// container that the series is of; nil is a pod of this container alone.
+	// What it has of requests and limits is then what was provisioned.
+	Template  *corev1.PodSpec
+	Container string
 }
 
 // Sample is what was used in one interval.
@@ -102,4 +109,34 @@ func (s *Series) peak(after, before int64) (cpu, memory float64) {
 		cpu, memory = max(cpu, sample.CPUCores), max(memory, sample.MemoryBytes)
 	}
 	return cpu, memory
+}
+
+// written is what the template asks for; false where there is none.
+func (s *Series) written() (a Allocation, ok bool) {
+	if s.Template == nil {
+		return a, false
+	}
+	for _, list := range [][]corev1.Container{s.Template.Containers, s.Template.InitContainers} {
+		for _, c := range list {
+			if c.Name == s.Container {
+				return allocationOf(c.Resources), true
+			}
+		}
+	}
+	return a, false
+}
+
+// allocationOf reads what a container writes. As for the API server, a limit
+// alone is the request as well.
+func allocationOf(r corev1.ResourceRequirements) Allocation {
+	a := Allocation{
+		CPU:    Amount{r.Requests.Cpu().MilliValue(), r.Limits.Cpu().MilliValue()},
+		Memory: Amount{r.Requests.Memory().Value(), r.Limits.Memory().Value()},
+	}
+	for _, amount := range []*Amount{&a.CPU, &a.Memory} {
+		if amount.Request == 0 {
+			amount.Request = amount.Limit
+		}
+	}
+	return a
 }

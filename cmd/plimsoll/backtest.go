@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/plimsoll-dev/plimsoll/backtest"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/history/files"
+	"github.com/plimsoll-dev/plimsoll/workload"
+)
+
+// exitThreshold ends a replay in which a policy does not keep a threshold.
+const exitThreshold = 2
+
+func newBacktest(s streams) *cobra.Command {
+	var o backtestOptions
+	cmd := &cobra.Command{
+		Use:   "backtest --history DIR [--policy FILE]...",
+		Short: "What a policy would have done over recorded history, against what people use today",
+		Long: `Replays recorded usage: at every instant a strategy sees what was used until
+then and nothing after, and what it asks for is put into force by a simulated
+kubelet, which takes its time, refuses to shrink memory below its use, and kills
+what needs more than its limit.
+
+Each file given by --policy holds one policy, which is replayed over every
+workload, whatever its target; without one, the profile Balanced is. What was
+asked for until now comes from --manifests, or from a manifest.csv in the folder
+(columns set, file, provisioned_cores and provisioned_memory_bytes); where
+nothing says so, it is twice the peak of the first hour.
+
+Replicas of a workload share one allocation. A resize counts once for each.`,
+		Example: `  plimsoll backtest --history examples/history
+  plimsoll backtest --history examples/history --policy candidate.yaml --max-oom-per-100-days 2 --max-cpu-work-short 0.5%
+  plimsoll backtest --history examples/history --policy a.yaml --policy b.yaml --strategies vpa,provisioned -o html > backtest.html`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.overrides.changed = cmd.Flags().Changed
+			return o.run(cmd.Context(), s)
+		},
+	}
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+// backtestOptions are the flags as they are written.
+type backtestOptions struct {
+	folder     string
+	namespace  string
+	manifests  []string
+	policies   []string
+	strategies []string
+	observe    string
+	least      string
+	cpuLimit   int64
+	memLimit   int64
+	output     string
+	most       thresholdFlags
+	overrides  changedOverrides
+}
+
+// changedOverrides are the flags that change every policy.
+type changedOverrides struct {
+	overrides
+	changed func(flag string) bool
+}
+
+var backtestFormats = []string{"table", "wide", "json", "csv", "html"}
+
+func (o *backtestOptions) bind(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&o.folder, "history", "", "folder of CSV files: <namespace>/<workload>.csv or <namespace>/<pod>/<container>.csv")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "only this namespace")
+	f.StringArrayVarP(&o.manifests, "manifests", "f", nil, "file or folder of the workloads' manifests, for what they ask for today; repeatable")
+	f.StringArrayVar(&o.policies, "policy", nil, "file with a policy to replay; repeatable")
+	f.StringSliceVar(&o.strategies, "strategies", defaultStrategies, "what to compare with: "+strings.Join(strategyNames(), ", ")+", or none")
+	f.StringVar(&o.observe, "observe", "7d", "how long to watch before anything is changed and scored")
+	f.StringVar(&o.least, "least", "2d", "a workload with less to score is left out")
+	f.Int64Var(&o.cpuLimit, "cpu-limit-percent", 0, "CPU limit in per cent of the request, where no manifest says; 0 is none")
+	f.Int64Var(&o.memLimit, "memory-limit-percent", 100, "memory limit in per cent of the request, where no manifest says; 0 is none")
+	f.StringVarP(&o.output, "output", "o", "table", strings.Join(backtestFormats, ", "))
+	o.most.bind(f)
+	o.overrides.bind(f)
+}
+
+// backtestSettings are options that were understood.
+type backtestSettings struct {
+	*backtestOptions
+	protocol backtest.Options
+	source   *files.Source
+	compared []backtest.Strategy
+	edit     policyEdit
+	most     []threshold
+}
+
+// validate names every flag that is wrong, not only the first.
+func (o *backtestOptions) validate() (*backtestSettings, error) {
+	s := &backtestSettings{backtestOptions: o, protocol: backtest.DefaultOptions()}
+	var errs []error
+	check := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var err error
+	if !slices.Contains(backtestFormats, o.output) {
+		check(fmt.Errorf("--output: %q is not one of %s", o.output, strings.Join(backtestFormats, ", ")))
+	}
+	s.protocol.Observe, err = parseDuration("--observe", o.observe, 0)
+	check(err)
+	s.protocol.Least, err = parseDuration("--least", o.least, time.Hour)
+	check(err)
+	for flag, percent := range map[string]int64{"--cpu-limit-percent": o.cpuLimit, "--memory-limit-percent": o.memLimit} {
+		if percent != 0 && (percent < 100 || percent > 10000) {
+			check(fmt.Errorf("%s: %d is neither 0 nor in 100 to 10000", flag, percent))
+		}
+	}
+	s.protocol.Limits = backtest.Limits{CPUPercent: o.cpuLimit, MemoryPercent: o.memLimit}
+	s.protocol.Timeline = o.output == "html"
+	s.compared, err = strategiesByName(o.strategies)
+	check(err)
+	s.most, err = o.most.parse()
+	check(err)
+	s.edit, err = o.overrides.edits(o.overrides.changed)
+	check(err)
+	if countOf(o.manifests, workload.Stdin)+countOf(o.policies, workload.Stdin) > 1 {
+		check(errors.New("--manifests - and --policy - read standard input, which can be given once"))
+	}
+	if o.folder == "" {
+		check(errors.New("--history: name a folder of recorded usage"))
+	} else if s.source, err = files.Open(o.folder); err != nil {
+		check(fmt.Errorf("--history: %w", err))
+	}
+	return s, errors.Join(errs...)
+}
+
+// run gathers, replays and reports.
+func (o *backtestOptions) run(ctx context.Context, std streams) error {
+	s, err := o.validate()
+	if err != nil {
+		return err
+	}
+	set, err := workload.Read(o.manifests, std.in, workload.Options{Namespace: o.namespace})
+	if err != nil {
+		return err
+	}
+	tested, err := s.tested(std.in)
+	if err != nil {
+		return err
+	}
+	series, notes, err := s.series(ctx, set)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, p := range tested {
+		names = append(names, p.Name())
+	}
+	outcome, err := backtest.Run(ctx, series, slices.Concat(tested, s.compared), s.protocol, replayProgress(os.Stderr))
+	if err != nil {
+		return err
+	}
+	r := outcome.Report()
+	if err := s.write(std.out, outcome, r, names); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	warnSkipped(std.err, r.Skipped, notes)
+	return exceeded(std.err, r, names, s.most)
+}
+
+// write writes in the format that was asked for.
+func (s *backtestSettings) write(w io.Writer, outcome *backtest.Outcome, r backtest.Report, tested []string) error {
+	switch s.output {
+	case "json":
+		return r.WriteJSON(w)
+	case "csv":
+		return r.WriteCSV(w)
+	case "html":
+		return outcome.WriteHTML(w, tested)
+	case "wide":
+		var all []string
+		for i := range r.Strategies {
+			all = append(all, r.Strategies[i].Name)
+		}
+		return r.WriteTable(w, all...)
+	}
+	return r.WriteTable(w, tested...)
+}
+
+// wants says whether a workload is selected.
+func (s *backtestSettings) wants(key history.WorkloadKey) bool {
+	return s.namespace == "" || key.Namespace == s.namespace
+}
+
+// warnSkipped says what was not scored, and what else a reader should know.
+func warnSkipped(w io.Writer, skipped []backtest.Skipped, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintln(w, "Warning:", note)
+	}
+	const most = 5
+	for i, s := range skipped {
+		if i == most {
+			fmt.Fprintf(w, "Warning: %d more were not scored.\n", len(skipped)-most)
+			break
+		}
+		fmt.Fprintf(w, "Warning: %s was not scored: it %s.\n", s.Name, s.Why)
+	}
+}
+
+// replayProgress shows how far a replay is, on a terminal only.
+func replayProgress(f *os.File) func(done, total int) {
+	if !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return func(done, total int) {
+		switch {
+		case done >= total:
+			fmt.Fprint(f, "\r\x1b[K")
+		case done%max(total/100, 1) == 0:
+			fmt.Fprintf(f, "\rReplaying: %d of %d", done, total)
+		}
+	}
+}
+
+// thresholdFlags are the thresholds as they are written.
+type thresholdFlags map[string]*string
+
+// thresholds are what a policy may be held to, by their flags.
+var thresholds = []struct {
+	flag, help string
+	metric     func(*backtest.Metrics) *float64
+}{
+	{"max-cpu-slack", "CPU asked for and not used, such as 40%", func(m *backtest.Metrics) *float64 { return m.CPUSlack }},
+	{"max-cpu-work-short", "CPU use above the request, of all use, such as 0.5%", func(m *backtest.Metrics) *float64 { return m.CPUWorkShort }},
+	{"max-cpu-time-short", "time with CPU use above the request, such as 1%", func(m *backtest.Metrics) *float64 { return m.CPUTimeShort }},
+	{"max-memory-slack", "memory asked for and not used, such as 40%", func(m *backtest.Metrics) *float64 { return m.MemorySlack }},
+	{"max-oom-per-100-days", "out-of-memory kills in 100 container-days", func(m *backtest.Metrics) *float64 { return m.OOMPer100Days }},
+	{"max-resizes-per-day", "resizes a container-day", func(m *backtest.Metrics) *float64 { return &m.ResizesPerDay }},
+}
+
+func (t *thresholdFlags) bind(f *pflag.FlagSet) {
+	*t = thresholdFlags{}
+	for _, d := range thresholds {
+		(*t)[d.flag] = f.String(d.flag, "", "exit with 2 if a policy, over all workloads, has more: "+d.help)
+	}
+}
+
+// threshold is the most that a metric may be.
+type threshold struct {
+	flag, text string
+	metric     func(*backtest.Metrics) *float64
+	most       float64
+}
+
+func (t thresholdFlags) parse() ([]threshold, error) {
+	var all []threshold
+	var errs []error
+	for _, d := range thresholds {
+		text := *t[d.flag]
+		if text == "" {
+			continue
+		}
+		number, isPercent := strings.CutSuffix(text, "%")
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v >= 0) {
+			errs = append(errs, fmt.Errorf("--%s: %q is not a number such as 2, 0.005 or 0.5%%", d.flag, text))
+			continue
+		}
+		if isPercent {
+			v /= 100
+		}
+		all = append(all, threshold{d.flag, text, d.metric, v})
+	}
+	return all, errors.Join(errs...)
+}
+
+// exceeded says which thresholds the policies under test do not keep, and ends
+// with exitThreshold if there is one.
+func exceeded(w io.Writer, r backtest.Report, tested []string, most []threshold) error {
+	failed := false
+	for i := range r.Strategies {
+		s := &r.Strategies[i]
+		if !slices.Contains(tested, s.Name) {
+			continue
+		}
+		for _, t := range most {
+			if v := t.metric(&s.Pooled); v != nil && *v > t.most {
+				failed = true
+				fmt.Fprintf(w, "%s: %.4g is above --%s %s.\n", s.Name, *v, t.flag, t.text)
+			}
+		}
+	}
+	if failed {
+		return exitStatus(exitThreshold)
+	}
+	return nil
+}
