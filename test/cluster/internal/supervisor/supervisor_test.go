@@ -41,7 +41,7 @@ func TestStopWaitsAndThenInsists(t *testing.T) {
 
 func TestStoppedNameMayBeUsedAgain(t *testing.T) {
 	s, dir := launch(t)
-	first := start(t, s, dir, "sleep 100")
+	first := start(t, s, dir, "exec sleep 100")
 	if _, err := s.Start(Process{Name: "p", Path: "/bin/true", Log: filepath.Join(dir, "p.log")}); err == nil {
 		t.Error("a second process of the same name was started")
 	}
@@ -61,7 +61,7 @@ func TestStartOfWhatIsNotThereIsAnError(t *testing.T) {
 
 func TestShutdownEndsProcessesAndRemovesTheFolder(t *testing.T) {
 	s, dir := launch(t)
-	p := start(t, s, dir, "echo $$ > pid; sleep 100")
+	p := start(t, s, dir, "echo $$ > pid; exec sleep 100")
 	pid := awaitText(t, filepath.Join(dir, "pid"), "\n")
 	if err := s.Shutdown(); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestShutdownEndsProcessesAndRemovesTheFolder(t *testing.T) {
 
 func TestEndOfInputIsAShutdown(t *testing.T) {
 	s, dir := launch(t)
-	start(t, s, dir, "echo $$ > pid; sleep 100")
+	start(t, s, dir, "echo $$ > pid; exec sleep 100")
 	pid := awaitText(t, filepath.Join(dir, "pid"), "\n")
 	s.abandon() // As the kernel does for a process that was killed.
 	wantGone(t, dir, pid)
@@ -103,7 +103,7 @@ func TestKilledSupervisorTakesItsProcessesAlong(t *testing.T) {
 
 func TestDetachedSupervisorOutlivesItsStarter(t *testing.T) {
 	s, dir := launch(t)
-	start(t, s, dir, "echo $$ > pid; sleep 100")
+	start(t, s, dir, "echo $$ > pid; exec sleep 100")
 	pid := awaitText(t, filepath.Join(dir, "pid"), "\n")
 	if err := s.Detach(); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestHeldFileIsLockedUntilTheEnd(t *testing.T) {
 	}
 	s, home := launch(t, held)
 	held.Close()
-	start(t, s, home, "sleep 100")
+	start(t, s, home, "exec sleep 100")
 
 	other, err := os.Open(dir)
 	if err != nil {
