@@ -165,6 +165,8 @@ type exchange struct {
 	partial bool
 	// silent means that the server has not answered anything for long.
 	silent bool
+	// redirected is where another server answered from, if one did.
+	redirected string
 	// instants is how many a range query asks for; 0 is another query.
 	instants int
 	// series are those taken out of the body before the library sees it.
@@ -173,7 +175,7 @@ type exchange struct {
 
 // take notes an attempt and returns the body that is left to the library.
 func (ex *exchange) take(a attempt, silent bool) []byte {
-	ex.status, ex.partial, ex.silent, ex.series = a.status(), false, silent, nil
+	ex.status, ex.partial, ex.silent, ex.redirected, ex.series = a.status(), false, silent, a.redirected, nil
 	if ex.status/100 != 2 {
 		return a.body
 	}
@@ -239,7 +241,20 @@ func (p *patient) attempt(ctx context.Context, req *http.Request) attempt {
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errTooSlow) && !unconnected(err) {
 		err = fmt.Errorf("%w (%s)", errTooSlow, p.settings.Timeout)
 	}
-	return attempt{resp, body, err}
+	return attempt{resp: resp, body: body, err: err, redirected: redirected(req, resp)}
+}
+
+// redirected is the base of the server that answered, where it is not the one
+// that was asked.
+func redirected(req *http.Request, resp *http.Response) string {
+	if resp == nil || resp.Request == nil {
+		return ""
+	}
+	asked, answered := req.URL, resp.Request.URL
+	if asked.Scheme == answered.Scheme && asked.Host == answered.Host {
+		return ""
+	}
+	return (&url.URL{Scheme: answered.Scheme, Host: answered.Host}).String()
 }
 
 // compressed is a round tripper that asks for gzip. The transport below could do

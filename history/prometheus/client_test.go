@@ -272,6 +272,29 @@ func TestPOSTThatIsRefusedFallsBackToGET(t *testing.T) {
 	}
 }
 
+// Ingresses send plain HTTP to HTTPS so, and a POST arrives there without its
+// query.
+func TestARedirectThatLosesTheQueryIsNamed(t *testing.T) {
+	f := healthy(t)
+	f.before = func(w http.ResponseWriter, r request) bool {
+		if r.query == "" {
+			refuse(w, http.StatusBadRequest, "bad_data", "invalid parameter \"query\"")
+		}
+		return r.query == ""
+	}
+	behind := httptest.NewServer(f)
+	t.Cleanup(behind.Close)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, behind.URL+r.URL.Path, http.StatusMovedPermanently)
+	}))
+	t.Cleanup(front.Close)
+	s, _ := newTestSource(t, front.URL)
+	_, err := s.Load(t.Context(), dayOfWeb)
+	if reasonOf(err) != v1alpha1.ReasonSourceFailed || !strings.Contains(err.Error(), "redirected to "+behind.URL) {
+		t.Errorf("the load gives %v, want SourceFailed and %s", err, behind.URL)
+	}
+}
+
 func TestCredentialsAreSent(t *testing.T) {
 	f := healthy(t)
 	s, _ := f.source(func(s *Settings) {

@@ -61,7 +61,7 @@ func (f *failure) severed() bool {
 func classify(err error, ex exchange, where string) *failure {
 	var apiErr *v1.Error
 	if errors.As(err, &apiErr) {
-		return classifyAnswer(apiErr, ex.status, where)
+		return classifyAnswer(apiErr, ex, where)
 	}
 	// The library's error repeats the address with the query in it.
 	var urlErr *url.Error
@@ -85,9 +85,9 @@ func classify(err error, ex exchange, where string) *failure {
 	return f
 }
 
-func classifyAnswer(e *v1.Error, status int, where string) *failure {
+func classifyAnswer(e *v1.Error, ex exchange, where string) *failure {
 	f := &failure{reason: sourceFailed}
-	hint := ""
+	status, hint := ex.status, ""
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		f.reason = v1alpha1.ReasonSourceUnauthorized
@@ -106,6 +106,10 @@ func classifyAnswer(e *v1.Error, status int, where string) *failure {
 		hint = "; check that the URL is the base of the server's API, without /api/v1"
 	case status/100 == 2:
 		hint = wrongServerHint
+	}
+	if ex.redirected != "" {
+		// Most redirects lose what a POST carries.
+		hint = "; the question was redirected to " + ex.redirected + ": give that as the URL"
 	}
 	f.err = fmt.Errorf("asking %s: %s%s", where, describe(e, status), hint)
 	return f

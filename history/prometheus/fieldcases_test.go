@@ -219,10 +219,9 @@ func TestB05BEverythingRefused(t *testing.T) {
 		errorType string
 		want      v1alpha1.Reason
 	}{
-		"as too many samples":     {http.StatusUnprocessableEntity, "execution", v1alpha1.ReasonQueryTooExpensive},
-		"as taking too long":      {http.StatusServiceUnavailable, "timeout", v1alpha1.ReasonQueryTooExpensive},
-		"as too large a body":     {http.StatusRequestEntityTooLarge, "", v1alpha1.ReasonQueryTooExpensive},
-		"as bad data at any size": {http.StatusBadRequest, "bad_data", v1alpha1.ReasonSourceFailed},
+		"as too many samples": {http.StatusUnprocessableEntity, "execution", v1alpha1.ReasonQueryTooExpensive},
+		"as taking too long":  {http.StatusServiceUnavailable, "timeout", v1alpha1.ReasonQueryTooExpensive},
+		"as too large a body": {http.StatusRequestEntityTooLarge, "", v1alpha1.ReasonQueryTooExpensive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{t: t}
@@ -256,6 +255,22 @@ func TestB05BEverythingRefused(t *testing.T) {
 				t.Errorf("the source repeats queries after %v, want none repeated", waits.list())
 			}
 		})
+	}
+}
+
+// A query that is wrong at any size is no matter of its size.
+func TestB05BEverythingIsBadData(t *testing.T) {
+	f := &fake{t: t}
+	f.before = func(w http.ResponseWriter, r request) bool {
+		if r.isRange() {
+			refuse(w, http.StatusBadRequest, "bad_data", "any words (synthetic)")
+		}
+		return r.isRange()
+	}
+	s, _ := f.source()
+	_, err := s.Load(t.Context(), query(8*24*time.Hour, 5*time.Minute, deployment("web"), deployment("api")))
+	if reasonOf(err) != v1alpha1.ReasonSourceFailed || !strings.Contains(err.Error(), "any words (synthetic)") || f.count() > 60 {
+		t.Errorf("the load gives %v after %d queries, want SourceFailed with the server's words", err, f.count())
 	}
 }
 

@@ -69,6 +69,8 @@ type attempt struct {
 	resp *http.Response
 	body []byte
 	err  error
+	// redirected is where another server answered from, if one did.
+	redirected string
 }
 
 // status is the HTTP status, or 0 where no whole answer came.

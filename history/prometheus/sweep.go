@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 )
 
 const (
@@ -25,9 +27,10 @@ type sweep struct {
 	mu sync.Mutex
 	// cut is why no more queries are sent.
 	cut *failure
-	// troubles counts failures in a row that size does not explain; trouble is
-	// the last of them.
+	// troubles counts failures in a row that size does not explain.
 	troubles int
+	// trouble is the last failure that is not the server calling a query too
+	// expensive.
 	trouble  *failure
 	answered bool
 	kinds    map[string]*verdicts
@@ -171,8 +174,10 @@ func (s *sweep) failed(kind string, p piece, f *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.kind(kind)
-	if f.size == remedyNone {
+	if f.reason != v1alpha1.ReasonQueryTooExpensive {
 		s.trouble = f
+	}
+	if f.size == remedyNone {
 		if s.troubles++; f.severed() || s.troubles >= severedAfter {
 			s.cut = f
 		}
