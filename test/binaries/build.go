@@ -21,7 +21,7 @@ func (s source) build(ctx context.Context, p program, path string) error {
 	if err != nil {
 		return fmt.Errorf("making room for the build: %w", err)
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }() // It is in a cache.
 
 	done := report(p.name + " " + s.versionOf(p))
 	out := filepath.Join(tmp, p.name)

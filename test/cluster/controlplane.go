@@ -130,7 +130,7 @@ func (c *Cluster) auditArgs() ([]string, error) {
 	}, nil
 }
 
-func (c *Cluster) startControllers(ctx context.Context) error {
+func (c *Cluster) startControllers() error {
 	managerConfig, schedulerConfig := c.path("controller-manager.conf"), c.path("scheduler.conf")
 	if err := writeKubeconfig(managerConfig, c.Config.Host, c.certs.ca, c.certs.manager); err != nil {
 		return err

@@ -209,7 +209,7 @@ func (c *Cluster) connect() error {
 // startRest starts what needs the API server.
 func (c *Cluster) startRest(ctx context.Context) error {
 	if c.options.controllers() {
-		if err := c.startControllers(ctx); err != nil {
+		if err := c.startControllers(); err != nil {
 			return err
 		}
 	}

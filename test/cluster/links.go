@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/test/cluster/internal/retry"
 )
 
 // links lists the machine's network links.
@@ -27,7 +29,7 @@ const linksTimeout = 20 * time.Second
 
 // awaitLinks waits until no pod's link is there that was not among before.
 func awaitLinks(before []string) error {
-	for deadline := time.Now().Add(linksTimeout); ; {
+	return retry.For(linksTimeout, func() error {
 		now, err := links()
 		if err != nil {
 			return err
@@ -35,12 +37,9 @@ func awaitLinks(before []string) error {
 		now = slices.DeleteFunc(now, func(name string) bool {
 			return !strings.HasPrefix(name, "veth") || slices.Contains(before, name)
 		})
-		if len(now) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
+		if len(now) > 0 {
 			return fmt.Errorf("stopping the cluster: network links are left: %s", strings.Join(now, " "))
 		}
-		time.Sleep(pollEvery)
-	}
+		return nil
+	})
 }

@@ -34,10 +34,10 @@ func (c *Cluster) startNode(ctx context.Context) error {
 	if err := writeKubeconfig(kubeconfig, c.Config.Host, c.certs.ca, c.certs.node); err != nil {
 		return err
 	}
-	return c.startKubelet(ctx)
+	return c.startKubelet()
 }
 
-func (c *Cluster) startKubelet(ctx context.Context) error {
+func (c *Cluster) startKubelet() error {
 	config, err := c.kubeletConfig()
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (c *Cluster) RestartKubelet(ctx context.Context, o Options) error {
 	if err := awaitNextSecond(ctx, heard); err != nil {
 		return err
 	}
-	if err := c.startKubelet(ctx); err != nil {
+	if err := c.startKubelet(); err != nil {
 		return err
 	}
 	return c.awaitHeartbeat(ctx, heard)

@@ -93,7 +93,8 @@ func serving(name string, hosts ...string) leaf {
 
 // client is for the user name, a member of the groups.
 func client(name string, groups ...string) leaf {
-	return leaf{subject: pkix.Name{CommonName: name, Organization: groups}, usage: x509.ExtKeyUsageClientAuth}
+	subject := pkix.Name{CommonName: name, Organization: groups} //nolint:misspell // The library's spelling.
+	return leaf{subject: subject, usage: x509.ExtKeyUsageClientAuth}
 }
 
 // lifetime is well beyond any test's, or a person's afternoon with a cluster.

@@ -24,8 +24,7 @@ func freePort() (int, error) {
 		if err != nil {
 			continue
 		}
-		l.Close()
-		return port, nil
+		return port, l.Close()
 	}
 	return 0, errors.New("looking for a free port: none found")
 }

@@ -113,7 +113,7 @@ func targetJob(i int, target ScrapeTarget) map[string]any {
 		// Several targets may be of one job, but the name here must be unique.
 		"job_name":       fmt.Sprintf("target %d", i),
 		"metrics_path":   path,
-		"honor_labels":   true,
+		"honor_labels":   true, //nolint:misspell // The setting's spelling.
 		"static_configs": []any{map[string]any{"targets": []string{target.Address}, "labels": labels}},
 	}
 }

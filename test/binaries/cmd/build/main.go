@@ -19,15 +19,15 @@ func main() {
 		fmt.Fprintf(flag.CommandLine.Output(), "usage: build [name...]\nnames: %s (default: all)\n", strings.Join(binaries.Names(), " "))
 	}
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, flag.Args()); err != nil {
+	if err := run(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, names []string) error {
+func run(names []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	if len(names) == 0 {
 		names = binaries.Names()
 	}

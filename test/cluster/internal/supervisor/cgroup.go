@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/plimsoll-dev/plimsoll/test/cluster/internal/retry"
 )
 
 // Hierarchies returns where this machine's cgroup hierarchies are mounted, of both
@@ -105,16 +107,11 @@ func removeCgroup(name string) error {
 }
 
 func removeTree(top string) error {
-	for deadline := time.Now().Add(removeTimeout); ; {
-		err := tryRemoveTree(top)
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("removing the cgroup %s: %w", top, err)
-		}
-		time.Sleep(10 * time.Millisecond)
+	err := retry.For(removeTimeout, func() error { return tryRemoveTree(top) })
+	if err != nil {
+		return fmt.Errorf("removing the cgroup %s: %w", top, err)
 	}
+	return nil
 }
 
 // tryRemoveTree removes the innermost first. A cgroup is removed by rmdir: its

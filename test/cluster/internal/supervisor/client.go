@@ -78,7 +78,7 @@ func Launch(c Config, hold ...*os.File) (*Supervisor, error) {
 		running: map[string]*running{},
 	}
 	go s.listen(answers)
-	if _, err := s.receive(); err != nil {
+	if err := s.receive(); err != nil {
 		s.abandon()
 		return nil, fmt.Errorf("preparing the supervisor: %w", err)
 	}
@@ -125,23 +125,23 @@ func (s *Supervisor) endAll() {
 
 var errGone = errors.New("the supervisor is gone")
 
-func (s *Supervisor) receive() (reply, error) {
+func (s *Supervisor) receive() error {
 	select {
 	case r := <-s.replies:
 		if r.Error != "" {
-			return r, errors.New(r.Error)
+			return errors.New(r.Error)
 		}
-		return r, nil
+		return nil
 	case <-s.gone:
-		return reply{}, errGone
+		return errGone
 	}
 }
 
-func (s *Supervisor) request(r request) (reply, error) {
+func (s *Supervisor) request(r request) error {
 	s.ask.Lock()
 	defer s.ask.Unlock()
 	if err := s.encode.Encode(r); err != nil {
-		return reply{}, errGone
+		return errGone
 	}
 	return s.receive()
 }
@@ -158,7 +158,7 @@ func (s *Supervisor) Start(p Process) (*Running, error) {
 	}
 	s.running[p.Name] = r
 	s.mu.Unlock()
-	if _, err := s.request(request{Start: &p}); err != nil {
+	if err := s.request(request{Start: &p}); err != nil {
 		s.mu.Lock()
 		delete(s.running, p.Name)
 		s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *Supervisor) Start(p Process) (*Running, error) {
 
 // Detach lets the supervisor outlive this process; SIGTERM ends it.
 func (s *Supervisor) Detach() error {
-	if _, err := s.request(request{Detach: true}); err != nil {
+	if err := s.request(request{Detach: true}); err != nil {
 		return fmt.Errorf("detaching from the supervisor: %w", err)
 	}
 	return nil
@@ -178,7 +178,7 @@ func (s *Supervisor) Detach() error {
 // Shutdown takes everything down and returns when the supervisor has ended. A
 // second call does nothing.
 func (s *Supervisor) Shutdown() error {
-	_, err := s.request(request{Shutdown: true})
+	err := s.request(request{Shutdown: true})
 	if errors.Is(err, errGone) {
 		err = nil
 	}
@@ -224,7 +224,7 @@ func (r *Running) Status() string {
 
 // Signal sends the process a signal.
 func (r *Running) Signal(sig syscall.Signal) error {
-	_, err := r.supervisor.request(request{Signal: &signalRequest{Name: r.name, Number: int(sig)}})
+	err := r.supervisor.request(request{Signal: &signalRequest{Name: r.name, Number: int(sig)}})
 	if err != nil {
 		return fmt.Errorf("sending %s to %s: %w", sig, r.name, err)
 	}

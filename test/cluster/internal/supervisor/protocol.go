@@ -30,7 +30,6 @@ type signalRequest struct {
 type reply struct {
 	// Exit, where set, is not a reply but the end of a process.
 	Exit  *exit  `json:",omitempty"`
-	PID   int    `json:",omitempty"`
 	Error string `json:",omitempty"`
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/test/cluster/internal/retry"
 )
 
 func init() {
@@ -41,7 +43,9 @@ func serve(raw string) error {
 	if err := json.Unmarshal([]byte(raw), &s.config); err != nil {
 		return fmt.Errorf("reading the supervisor's settings: %w", err)
 	}
-	os.Unsetenv(envConfig)
+	if err := os.Unsetenv(envConfig); err != nil {
+		return err
+	}
 	if err := keepDescriptors(); err != nil {
 		return err
 	}
@@ -52,7 +56,7 @@ func serve(raw string) error {
 		s.send(reply{Error: err.Error()})
 		return errors.Join(err, s.down())
 	}
-	s.send(reply{PID: os.Getpid()})
+	s.send(reply{})
 	return s.loop(signals)
 }
 
@@ -137,8 +141,7 @@ func readRequests(r io.Reader) <-chan request {
 func (s *server) handle(r request) reply {
 	switch {
 	case r.Start != nil:
-		pid, err := s.start(*r.Start)
-		return reply{PID: pid, Error: text(err)}
+		return reply{Error: text(s.start(*r.Start))}
 	case r.Signal != nil:
 		return reply{Error: text(s.signal(*r.Signal))}
 	case r.Detach:
@@ -148,15 +151,15 @@ func (s *server) handle(r request) reply {
 	return reply{Error: "empty request"}
 }
 
-func (s *server) start(p Process) (int, error) {
+func (s *server) start(p Process) error {
 	out, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return 0, fmt.Errorf("opening the log of %s: %w", p.Name, err)
+		return fmt.Errorf("opening the log of %s: %w", p.Name, err)
 	}
 	defer out.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer null.Close()
 
@@ -169,10 +172,10 @@ func (s *server) start(p Process) (int, error) {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		return 0, fmt.Errorf("starting %s: %w", p.Path, err)
+		return fmt.Errorf("starting %s: %w", p.Path, err)
 	}
 	s.children[pid] = p.Name
-	return pid, nil
+	return nil
 }
 
 func (s *server) signal(r signalRequest) error {
@@ -204,7 +207,7 @@ func (s *server) reap() {
 }
 
 func describe(status syscall.WaitStatus) string {
-	if status.Signaled() {
+	if status.Signaled() { //nolint:misspell // The library's spelling.
 		return "killed by " + status.Signal().String()
 	}
 	return fmt.Sprintf("exit code %d", status.ExitStatus())
@@ -223,17 +226,14 @@ func (s *server) down() error {
 const killTimeout = 20 * time.Second
 
 func (s *server) killAll() error {
-	for deadline := time.Now().Add(killTimeout); ; {
+	return retry.For(killTimeout, func() error {
 		s.killOnce()
 		s.reap()
-		if !s.anyLeft() {
-			return nil
-		}
-		if time.Now().After(deadline) {
+		if s.anyLeft() {
 			return fmt.Errorf("ending the processes: still there after %s: %v", killTimeout, s.children)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // killOnce spares nobody: nothing of a test cluster's data is worth an orderly end.
