@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -15,9 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/config"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -54,7 +50,7 @@ func BenchmarkLoad(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			requests := recordRequests(b, source, q) // This also warms the server's memory.
+			requests := recordRequests(b, s, q) // This also warms the server's memory.
 			var loading, fetching time.Duration
 			var peakHeap, retained, answered float64
 			for b.Loop() {
@@ -132,49 +128,14 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// rawRequest is a request as the source sent it.
-type rawRequest struct {
-	path string
-	body []byte
-}
-
-// recorder is an api.Client that keeps what it is asked to send.
-type recorder struct {
-	api.Client
-	mu  sync.Mutex
-	all []rawRequest
-}
-
-func (r *recorder) Do(ctx context.Context, req *http.Request) (*http.Response, []byte, error) {
-	if req.GetBody != nil {
-		body, err := req.GetBody()
-		if err != nil {
-			return nil, nil, err
-		}
-		form, err := io.ReadAll(body)
-		if err != nil {
-			return nil, nil, err
-		}
-		r.mu.Lock()
-		r.all = append(r.all, rawRequest{req.URL.Path, form})
-		r.mu.Unlock()
-	}
-	return r.Client.Do(ctx, req)
-}
-
-func recordRequests(b *testing.B, s *Source, q history.Query) []rawRequest {
-	rt, err := config.NewRoundTripperFromConfig(s.settings.HTTP, "record")
+func recordRequests(b *testing.B, settings Settings, q history.Query) []rawRequest {
+	source, err := New(settings)
 	if err != nil {
 		b.Fatal(err)
 	}
-	inner, err := api.NewClient(api.Config{Address: s.settings.URL, RoundTripper: rt})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := &recorder{Client: inner}
-	recorded := *s.client
-	recorded.api = v1.NewAPI(&patient{next: r, settings: s.settings, pulse: new(pulse)})
-	benchLoad(b, &Source{settings: s.settings, client: &recorded, limits: newLimits(s.settings)}, q)
+	r := new(recorder)
+	r.Client = source.recorded(b, r)
+	benchLoad(b, source, q)
 	return r.all
 }
 

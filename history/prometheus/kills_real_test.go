@@ -1,7 +1,9 @@
 package prometheus
 
 import (
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,8 +142,8 @@ func TestB13KillsInTheRealServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := newTestSource(t, promserver.Start(t, tc.series).URL, func(s *Settings) { s.ScrapeInterval = 30 * time.Second })
-			u := mustLoad(t, s, query(25*time.Hour, 5*time.Minute, statefulSet("web")))
+			source, _ := newTestSource(t, promserver.Start(t, tc.series).URL, func(s *Settings) { s.ScrapeInterval = 30 * time.Second })
+			u := mustLoad(t, source, query(25*time.Hour, 5*time.Minute, statefulSet("web")))
 			var kills []history.OOMKill
 			if c := u.Containers["app"]; c != nil {
 				kills = c.OOMKills
@@ -180,5 +182,25 @@ func TestB13UseBeforeTheKillIsKnown(t *testing.T) {
 	want := []history.OOMKill{{At: time.Unix(kill.Unix(), 0), Pod: "web-0", LimitBytes: 512 * mi, UsedBytes: 476450463}}
 	if diff := cmp.Diff(want, u.Containers["app"].OOMKills); diff != "" {
 		t.Errorf("kills (-want +got):\n%s", diff)
+	}
+}
+
+// Of a pod that was killed long ago no details are asked.
+func TestOldKillsCostNoDetails(t *testing.T) {
+	old := kubeState{pod: "web-0", start: now.Add(-30 * time.Hour), end: now, limit: 64 * mi, before: 1}
+	s, _ := newTestSource(t, promserver.Start(t, []promserver.Series{old.reason(), old.timestamp(), old.limits()}).URL)
+	r := new(recorder)
+	r.Client = s.recorded(t, r)
+	if u := mustLoad(t, s, query(24*time.Hour, 5*time.Minute, statefulSet("web"))); len(u.Containers) > 0 {
+		t.Errorf("there are containers %v", u.Containers)
+	}
+	for _, sent := range r.all {
+		form, err := url.ParseQuery(string(sent.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(form.Get("query"), "kube_pod_container_resource_limits") {
+			t.Errorf("the limit is asked for: %s", form.Get("query"))
+		}
 	}
 }

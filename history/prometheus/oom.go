@@ -19,6 +19,10 @@ const (
 	mostKillStep  = time.Minute
 )
 
+// lateEnds is how long after the end of a container its state may be read: two
+// scrapes, and some patience with a kubelet that reports late.
+const lateEnds = 10 * time.Minute
+
 // absurdBytes is where a memory limit cannot be meant: the kernel writes almost
 // 2^63 for none.
 const absurdBytes = 1 << 60
@@ -82,8 +86,14 @@ func (l *load) readTerminated(ctx context.Context, g *gatherer, p piece, s *susp
 		labels: q.stateLabels,
 		found:  &s.terminated,
 		pods:   s.pods,
-		text: func(b batch, window time.Duration) string {
-			return largest(q.stateLabels, over("max_over_time", q.oomKilled(b), window)) + " > 0"
+		text: func(b batch, s span) string {
+			killed := largest(q.stateLabels, over("max_over_time", q.oomKilled(b), s.window())) + " > 0"
+			if !l.present[q.metrics.LastTerminatedTimestamp] {
+				return killed
+			}
+			// The reason stands until the next end, maybe for months.
+			ended := largest(q.stateLabels, over("max_over_time", q.state(q.metrics.LastTerminatedTimestamp, b), s.window()))
+			return fmt.Sprintf("(%s) unless (%s < %d)", killed, ended, s.start()-int64(lateEnds/time.Second))
 		},
 	})
 }
@@ -96,8 +106,8 @@ func (l *load) readOOMEvents(ctx context.Context, g *gatherer, p piece, s *suspe
 		labels: q.usageLabels,
 		found:  &s.events,
 		pods:   s.pods,
-		text: func(b batch, window time.Duration) string {
-			return largest(q.usageLabels, over("increase", q.usage(q.metrics.OOMEvents, b), window)) + " > 0"
+		text: func(b batch, s span) string {
+			return largest(q.usageLabels, over("increase", q.usage(q.metrics.OOMEvents, b), s.window())) + " > 0"
 		},
 	})
 }
@@ -105,7 +115,7 @@ func (l *load) readOOMEvents(ctx context.Context, g *gatherer, p piece, s *suspe
 type suspectQuery struct {
 	metric string
 	labels Labels
-	text   func(batch, time.Duration) string
+	text   func(batch, span) string
 	found  *bool
 	pods   map[podID]int
 }
@@ -115,7 +125,7 @@ func (l *load) readSuspects(ctx context.Context, g *gatherer, p piece, sq suspec
 		return nil
 	}
 	refused, err := l.sweep.over(ctx, sq.metric, p, func(ctx context.Context, p piece) error {
-		answer, n, err := l.client.query(ctx, sq.text(p.batch, p.span.window()), p.span.last())
+		answer, n, err := l.client.query(ctx, sq.text(p.batch, p.span), p.span.last())
 		if err != nil {
 			return err
 		}
