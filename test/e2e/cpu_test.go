@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
+	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
 	"github.com/plimsoll-dev/plimsoll/test/load"
 	"github.com/plimsoll-dev/plimsoll/test/load/wire"
 )
@@ -26,6 +27,16 @@ func TestCPUUpAndDownWithoutRestart(t *testing.T) {
 	wantRestarts(t, pod, app, 0)
 	if got := report(t, pod).Cgroup.CPUQuotaMicros; got != 15000 {
 		t.Errorf("the program sees a quota of %d µs, want 15000", got)
+	}
+}
+
+func TestCPULimitsBelowTheFloorShowAsAskedFor(t *testing.T) {
+	t.Parallel()
+	pod := start(t, wire.Settings{}, load.Requests("50m", "32Mi"), load.Limits("100m", "64Mi"))
+	pod = resize(t, pod, resources{cpuRequest: "1m", cpuLimit: "5m"})
+	wantKernel(t, pod, app, 0.01, mebibytes(64))
+	if got := podtest.Status(pod, app).Resources.Limits.Cpu().String(); got != "5m" {
+		t.Errorf("the status says %s, want what was asked for", got)
 	}
 }
 

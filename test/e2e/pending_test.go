@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
 	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
@@ -59,6 +61,56 @@ func TestDeferredIsTakenBackByTheOldValues(t *testing.T) {
 	pod = podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizePending, corev1.PodReasonDeferred)
 	pod = resize(t, pod, resources{cpuRequest: "100m"})
 	wantRestarts(t, pod, app, 0)
+}
+
+func TestDeferredHoldsRoomInTheScheduler(t *testing.T) {
+	room := allocatableCPU(t)
+	ns := podtest.Namespace(t, shared.Client)
+	startIn(t, ns, "neighbour", wire.Settings{}, load.Requests(milli(room-500), "16Mi"))
+	pod := startIn(t, ns, "app", wire.Settings{}, load.Requests("100m", "16Mi"))
+	pod = ask(t, pod, resources{cpuRequest: milli(room - 100)})
+	podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizePending, corev1.PodReasonDeferred)
+
+	// 400m are free by what is allocated, and none by what is asked for.
+	late := podtest.Pod("late", load.Container(app, wire.Settings{}, load.Requests("100m", "16Mi")))
+	late = podtest.Create(t, shared.Client, ns, late)
+	podtest.Await(t, shared.Client, late, "to find no room", func(p *corev1.Pod) bool {
+		c := podtest.Condition(p, corev1.PodScheduled)
+		return c != nil && c.Reason == corev1.PodReasonUnschedulable
+	})
+	resize(t, pod, resources{cpuRequest: "100m"})
+	podtest.Await(t, shared.Client, late, "to be ready once the resize is taken back", podtest.Ready)
+}
+
+func TestDecreaseCanBeDeferredToo(t *testing.T) {
+	const key = "plimsoll.dev/e2e"
+	label(t, key, "yes")
+	pod := podtest.Pod("p", load.Container(app, wire.Settings{}, load.Requests("100m", "16Mi"), load.Limits("200m", "")))
+	pod.Spec.NodeSelector = map[string]string{key: "yes"}
+	pod = startPod(t, podtest.Namespace(t, shared.Client), pod)
+
+	// A running pod does not care for labels any more, but the kubelet does when it
+	// admits a resize, whatever its direction.
+	label(t, key, "")
+	pod = ask(t, pod, resources{cpuRequest: "50m", cpuLimit: "100m"})
+	pod = podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizePending, corev1.PodReasonDeferred)
+	if c := podtest.Condition(pod, corev1.PodResizePending); !strings.Contains(c.Message, "NodeAffinity") {
+		t.Errorf("the condition says %q", c.Message)
+	}
+	wantKernel(t, pod, app, 0.2, 0)
+}
+
+// label sets a label of the node, or takes it away where the value is empty.
+func label(t *testing.T, key, value string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+	if value == "" {
+		patch = fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, key)
+	}
+	_, err := shared.Client.CoreV1().Nodes().Patch(t.Context(), cluster.NodeName, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestMoreThanTheNodeHasIsRefusedByTheAPIServer(t *testing.T) {
