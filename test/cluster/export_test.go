@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plimsoll-dev/plimsoll/test/cluster/internal/supervisor"
 )
@@ -43,8 +44,10 @@ func (c *Cluster) SupervisorPID() int { return c.supervisor.PID() }
 // AwaitDead waits until the cluster in dir has no supervisor any more.
 func AwaitDead(ctx context.Context, dir string) error {
 	for !isDead(dir) {
-		if err := ctx.Err(); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockPoll):
 		}
 	}
 	return nil

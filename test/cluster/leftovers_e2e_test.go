@@ -42,20 +42,24 @@ func TestTenStartsAndStopsLeaveTheMachineAsItWas(t *testing.T) {
 	}
 }
 
-func TestKilledTestIsCleanedUpAfter(t *testing.T) {
+func TestEndedTestIsCleanedUpAfter(t *testing.T) {
 	hold := cluster.HoldNode(t)
 	before := cluster.ReadMachine(t)
-	victim := startVictim(t)
-	if err := victim.kill(); err != nil {
-		t.Fatal(err)
+	for name, sig := range map[string]os.Signal{"killed": syscall.SIGKILL, "interrupted": syscall.SIGINT} {
+		t.Run(name, func(t *testing.T) {
+			victim := startVictim(t)
+			if err := victim.end(sig); err != nil {
+				t.Fatal(err)
+			}
+			// Its supervisor is left, sees that it is alone, and goes.
+			if err := cluster.AwaitDead(t.Context(), victim.dir); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, before)
+			restart(t, hold)
+			compare(t, before)
+		})
 	}
-	// Its supervisor is left, sees that it is alone, and goes.
-	if err := cluster.AwaitDead(t.Context(), victim.dir); err != nil {
-		t.Fatal(err)
-	}
-	compare(t, before)
-	restart(t, hold)
-	compare(t, before)
 }
 
 func TestNextStartCleansUpAfterAKilledSupervisor(t *testing.T) {
@@ -65,7 +69,7 @@ func TestNextStartCleansUpAfterAKilledSupervisor(t *testing.T) {
 	if err := syscall.Kill(victim.supervisor, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if err := victim.kill(); err != nil {
+	if err := victim.end(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := cluster.AwaitDead(t.Context(), victim.dir); err != nil {
@@ -150,7 +154,7 @@ func startVictim(t *testing.T) victim {
 		t.Fatal(err)
 	}
 	v := victim{cmd: cmd}
-	t.Cleanup(func() { _ = v.kill() })
+	t.Cleanup(func() { _ = v.end(syscall.SIGKILL) })
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if said, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
 			pid, dir, _ := strings.Cut(said, " ")
@@ -165,14 +169,14 @@ func startVictim(t *testing.T) victim {
 	return v
 }
 
-func (v victim) kill() error {
+func (v victim) end(sig os.Signal) error {
 	if v.cmd.ProcessState != nil {
 		return nil
 	}
-	if err := v.cmd.Process.Kill(); err != nil {
+	if err := v.cmd.Process.Signal(sig); err != nil {
 		return err
 	}
-	_ = v.cmd.Wait() // It was killed: that is an error by definition.
+	_ = v.cmd.Wait() // An end by a signal is an error by definition.
 	return nil
 }
 
