@@ -46,11 +46,18 @@ func (t *Tally) add(o *Tally) {
 		to   *float64
 		from float64
 	}{
-		{&t.Time, o.Time}, {&t.CPUTime, o.CPUTime}, {&t.MemoryTime, o.MemoryTime},
-		{&t.CPUAllocated, o.CPUAllocated}, {&t.CPUIdle, o.CPUIdle}, {&t.CPUUsed, o.CPUUsed},
-		{&t.CPUShort, o.CPUShort}, {&t.CPUShortTime, o.CPUShortTime},
-		{&t.MemoryAllocated, o.MemoryAllocated}, {&t.MemoryIdle, o.MemoryIdle},
-		{&t.CPUProvisioned, o.CPUProvisioned}, {&t.MemoryProvisioned, o.MemoryProvisioned},
+		{&t.Time, o.Time},
+		{&t.CPUTime, o.CPUTime},
+		{&t.MemoryTime, o.MemoryTime},
+		{&t.CPUAllocated, o.CPUAllocated},
+		{&t.CPUIdle, o.CPUIdle},
+		{&t.CPUUsed, o.CPUUsed},
+		{&t.CPUShort, o.CPUShort},
+		{&t.CPUShortTime, o.CPUShortTime},
+		{&t.MemoryAllocated, o.MemoryAllocated},
+		{&t.MemoryIdle, o.MemoryIdle},
+		{&t.CPUProvisioned, o.CPUProvisioned},
+		{&t.MemoryProvisioned, o.MemoryProvisioned},
 	} {
 		*pair.to += pair.from
 	}
@@ -58,10 +65,16 @@ func (t *Tally) add(o *Tally) {
 		to   *int
 		from int
 	}{
-		{&t.OOMKills, o.OOMKills}, {&t.OOMEpisodes, o.OOMEpisodes}, {&t.Resizes, o.Resizes},
-		{&t.CPUIncreases, o.CPUIncreases}, {&t.CPUDecreases, o.CPUDecreases},
-		{&t.MemoryIncreases, o.MemoryIncreases}, {&t.MemoryDecreases, o.MemoryDecreases},
-		{&t.Reversals, o.Reversals}, {&t.Rejected, o.Rejected}, {&t.Restarts, o.Restarts},
+		{&t.OOMKills, o.OOMKills},
+		{&t.OOMEpisodes, o.OOMEpisodes},
+		{&t.Resizes, o.Resizes},
+		{&t.CPUIncreases, o.CPUIncreases},
+		{&t.CPUDecreases, o.CPUDecreases},
+		{&t.MemoryIncreases, o.MemoryIncreases},
+		{&t.MemoryDecreases, o.MemoryDecreases},
+		{&t.Reversals, o.Reversals},
+		{&t.Rejected, o.Rejected},
+		{&t.Restarts, o.Restarts},
 	} {
 		*pair.to += pair.from
 	}

@@ -47,8 +47,8 @@ func (Pace) Plan(p Plan) (Allocation, bool) {
 	return target, target != p.Current
 }
 
-// resource is what differs between CPU and memory.
-type resource struct {
+// axis is what differs between CPU and memory.
+type axis struct {
 	current  Amount
 	moves    Moves
 	cooldown time.Duration
@@ -57,40 +57,50 @@ type resource struct {
 	killed   bool
 }
 
-func (p *Plan) resource(r corev1.ResourceName) resource {
+func (p *Plan) axis(r corev1.ResourceName) axis {
 	if r == corev1.ResourceCPU {
-		return resource{p.Current.CPU, p.CPU, p.Policy.Pace.CPUDecreaseCooldown, effective.MinChangeMilli, 1, false}
+		return axis{p.Current.CPU, p.CPU, p.Policy.Pace.CPUDecreaseCooldown, effective.MinChangeMilli, 1, false}
 	}
-	return resource{p.Current.Memory, p.Memory, p.Policy.Pace.MemoryDecreaseCooldown, effective.MinChangeBytes, 1 << 20, p.Killed}
+	return axis{p.Current.Memory, p.Memory, p.Policy.Pace.MemoryDecreaseCooldown, effective.MinChangeBytes, 1 << 20, p.Killed}
 }
 
 // move is what one resource should have now.
 func (p *Plan) move(name corev1.ResourceName) Amount {
-	r, size := p.resource(name), p.Recommendation.Sized.For(name)
-	now, target := r.current, amountOf(size.Target)
-	if !size.Known || target == now {
-		return now
+	r, size := p.axis(name), p.Recommendation.Sized.For(name)
+	target := amountOf(size.Target)
+	if !size.Known || target == r.current {
+		return r.current
 	}
-	up := target.Request > now.Request || target.Request == now.Request && target.Limit > now.Limit
-	harmed := up && r.killed
-	outside := now.Request < size.Lower || now.Request > size.Upper || target.Limit > now.Limit && now.Limit > 0
+	up := grows(r.current, target)
 	switch {
-	case harmed:
+	case up && r.killed:
 		return target
-	case !outside || !p.worthwhile(r, target):
-		return now
+	case !outside(r.current, target, size) || !p.worthwhile(r, target):
+		return r.current
 	case up && p.Now.Sub(r.moves.Increased) < p.Policy.Pace.IncreaseCooldown:
-		return now
+		return r.current
 	case up:
 		return target
 	case p.Now.Sub(r.moves.Decreased) < r.cooldown:
-		return now
+		return r.current
 	}
 	return p.step(r, target)
 }
 
+// grows says whether a change asks for more.
+func grows(now, then Amount) bool {
+	return then.Request > now.Request || then.Request == now.Request && then.Limit > now.Limit
+}
+
+// outside says whether the request is not as good as the target, or a limit of
+// its own not enough.
+func outside(now, target Amount, size *sizing.Size) bool {
+	return now.Request < size.Lower || now.Request > size.Upper ||
+		now.Limit > now.Request && target.Limit > now.Limit
+}
+
 // worthwhile says whether request or limit change by enough.
-func (p *Plan) worthwhile(r resource, target Amount) bool {
+func (p *Plan) worthwhile(r axis, target Amount) bool {
 	enough := func(now, then int64) bool {
 		change := max(then-now, now-then)
 		return change >= r.least && float64(change) >= float64(now)*float64(p.Policy.MinChangePercent)/100
@@ -99,7 +109,7 @@ func (p *Plan) worthwhile(r resource, target Amount) bool {
 }
 
 // step takes away no more than a decrease may.
-func (p *Plan) step(r resource, target Amount) Amount {
+func (p *Plan) step(r axis, target Amount) Amount {
 	keep := 1 - float64(p.Policy.Pace.MaxStepPercent)/100
 	least := func(now int64) int64 {
 		steps := math.Ceil(float64(now) * keep / float64(r.grain))

@@ -159,7 +159,7 @@ func (d *policyDecider) Decide(now time.Time, current Allocation) Decision {
 func (m *Moves) note(now time.Time, from, to Amount) {
 	switch {
 	case to == from:
-	case to.Request > from.Request || to.Limit > from.Limit:
+	case grows(from, to):
 		m.Increased = now
 	default:
 		m.Decreased = now

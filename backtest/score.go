@@ -130,7 +130,7 @@ func (s *score) direction(last *change, at int64, from, to Amount, replicas int,
 	if from == to {
 		return
 	}
-	up := to.Request > from.Request || to.Request == from.Request && to.Limit > from.Limit
+	up := grows(from, to)
 	if up {
 		*ups += replicas
 	} else {

@@ -42,8 +42,10 @@ type Sample struct {
 	Throttled float64
 }
 
-// HasCPU and HasMemory say whether there is a sample.
-func (s Sample) HasCPU() bool    { return s.CPUCores >= 0 }
+// HasCPU says whether there is a sample of CPU.
+func (s Sample) HasCPU() bool { return s.CPUCores >= 0 }
+
+// HasMemory says whether there is a sample of memory.
 func (s Sample) HasMemory() bool { return s.MemoryBytes >= 0 }
 
 // seconds is the length of the interval.

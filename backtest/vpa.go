@@ -192,7 +192,9 @@ func (d *vpaDecider) band(h *vpaHistogram, scale, least float64) vpaBand {
 	estimate := func(p, factor float64) int64 {
 		value := math.Floor(h.percentile(p) * scale)
 		value = math.Floor(value + math.Floor(value*d.vpa.Margin))
-		value = min(math.Floor(value*factor), math.MaxInt64/2)
+		if value > 0 { // Without a sample, confidence is zero as well.
+			value = min(math.Floor(value*factor), math.MaxInt64/2)
+		}
 		return int64(max(value, least*scale))
 	}
 	return vpaBand{
