@@ -182,21 +182,20 @@ func (c *Collector) EndChunk() {
 func (c *Collector) fold(w int, to *Container, ch *chunk) {
 	to.Dropped.Invalid += ch.dropped.Invalid
 	to.Dropped.Implausible += ch.dropped.Implausible
-	var cpu, memory []point
+	var cpuRuns, memoryRuns [][]point // by pod, each in order of time
 	for _, pod := range ch.pods {
 		c.workloads[w].spacing = max(c.workloads[w].spacing, medianSpacing(pod[MetricCPU].ends), medianSpacing(pod[MetricMemory].ends))
-		cpu = c.appendCPU(cpu, w, to, pod)
-		memory = appendPoints(memory, pod[MetricMemory])
+		cpuRuns = append(cpuRuns, c.cpuPoints(w, to, pod))
+		memoryRuns = append(memoryRuns, points(pod[MetricMemory]))
 		to.CPUPressure = max(to.CPUPressure, largest(pod[MetricCPUPressure]))
 		to.MemoryPressure = max(to.MemoryPressure, largest(pod[MetricMemoryPressure]))
 	}
-	if len(ch.pods) > 1 {
-		slices.SortFunc(cpu, byEnd)
-		slices.SortFunc(memory, byEnd)
-		memory = worstAtEachInstant(memory, c.instantWidth(w))
-	}
-	for _, p := range cpu {
+	for _, p := range mergeRuns(cpuRuns) {
 		to.AddCPU(p.end, p.value, p.throttled)
+	}
+	memory := mergeRuns(memoryRuns)
+	if len(memoryRuns) > 1 {
+		memory = worstAtEachInstant(memory, c.instantWidth(w))
 	}
 	for _, p := range memory {
 		to.Memory.Add(p.end, p.value)
@@ -210,21 +209,52 @@ type point struct {
 	throttled float64
 }
 
-func byEnd(a, b point) int {
-	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.value, b.value))
-}
-
-func appendPoints(to []point, s series) []point {
+func points(s series) []point {
+	run := make([]point, len(s.ends))
 	for i, end := range s.ends {
-		to = append(to, point{end, s.values[i], -1})
+		run[i] = point{end, s.values[i], -1}
 	}
-	return to
+	return run
 }
 
-// appendCPU appends a pod's CPU samples, each with its throttled share, without
-// the ones that a start-up boost serves.
-func (c *Collector) appendCPU(points []point, w int, to *Container, pod *[metricCount]series) []point {
+// mergeRuns puts runs that are each in order of time into one, by pairs, since
+// sorting would not know that they are. Samples of one time come in any order:
+// nothing that is made of them depends on it.
+func mergeRuns(runs [][]point) []point {
+	for len(runs) > 1 {
+		merged := runs[:0:len(runs)]
+		for i := 0; i < len(runs); i += 2 {
+			if i+1 == len(runs) {
+				merged = append(merged, runs[i])
+			} else {
+				merged = append(merged, mergePair(runs[i], runs[i+1]))
+			}
+		}
+		runs = merged
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	return runs[0]
+}
+
+func mergePair(a, b []point) []point {
+	merged := make([]point, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].end <= b[0].end {
+			merged, a = append(merged, a[0]), a[1:]
+		} else {
+			merged, b = append(merged, b[0]), b[1:]
+		}
+	}
+	return append(append(merged, a...), b...)
+}
+
+// cpuPoints are a pod's CPU samples, each with its throttled share, without the
+// ones that a start-up boost serves.
+func (c *Collector) cpuPoints(w int, to *Container, pod *[metricCount]series) []point {
 	cpu := pod[MetricCPU]
+	run := make([]point, 0, len(cpu.ends))
 	throttled, notReady, started := cursor{s: pod[MetricThrottled]}, cursor{s: pod[MetricNotReady]}, cursor{s: pod[MetricStarted]}
 	mask := c.query.Workloads[w].MaskStartup
 	if mask > 0 && len(cpu.ends) > 0 && len(notReady.s.ends) == 0 {
@@ -244,9 +274,9 @@ func (c *Collector) appendCPU(points []point, w int, to *Container, pod *[metric
 		if !ok {
 			share = -1
 		}
-		points = append(points, point{end, cpu.values[i], share})
+		run = append(run, point{end, cpu.values[i], share})
 	}
-	return points
+	return run
 }
 
 // cursor reads a series at ascending times.
