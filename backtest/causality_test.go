@@ -15,8 +15,13 @@ import (
 func deployable() []Strategy {
 	return []Strategy{
 		Profile(v1alpha1.ProfileBalanced), Profile(v1alpha1.ProfileCost), Profile(v1alpha1.ProfileReliability),
-		NewVPA(), VPA{Margin: 0.15, Recreate: true}, NewAutopilot(), Autopilot{Margin: 0.15, MemoryMax: true},
-		KRR{}, WatchedMax{}, Provisioned{},
+		NewVPA(),
+		VPA{Margin: 0.15, Recreate: true},
+		NewAutopilot(),
+		Autopilot{Margin: 0.15, MemoryMax: true},
+		KRR{},
+		WatchedMax{},
+		Provisioned{},
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/backtest"
 	"github.com/plimsoll-dev/plimsoll/history"
-	"github.com/plimsoll-dev/plimsoll/history/files"
 	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
@@ -98,7 +97,6 @@ func (o *backtestOptions) bind(f *pflag.FlagSet) {
 type backtestSettings struct {
 	*backtestOptions
 	protocol backtest.Options
-	source   *files.Source
 	compared []backtest.Strategy
 	edit     policyEdit
 	most     []threshold
@@ -139,8 +137,6 @@ func (o *backtestOptions) validate() (*backtestSettings, error) {
 	}
 	if o.folder == "" {
 		check(errors.New("--history: name a folder of recorded usage"))
-	} else if s.source, err = files.Open(o.folder); err != nil {
-		check(fmt.Errorf("--history: %w", err))
 	}
 	return s, errors.Join(errs...)
 }
