@@ -1,38 +1,21 @@
 package v1alpha1
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/plimsoll-dev/plimsoll/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the documents that tests check")
 
 // TestReasonsAreDocumented keeps docs/reasons.md equal to reasons.go, where
 // every reason has a comment of the form "Name: meaning".
 func TestReasonsAreDocumented(t *testing.T) {
-	const doc = "../../docs/reasons.md"
-	want := reasonsDocument(t)
-	if *update {
-		if err := os.WriteFile(doc, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/reasons.md differs from reasons.go (make golden rewrites it; -want +got):\n%s", diff)
-	}
+	golden.Check(t, "../../docs/reasons.md", reasonsDocument(t))
 }
 
 func reasonsDocument(t *testing.T) string {

@@ -1,35 +1,19 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-)
 
-var update = flag.Bool("update", false, "rewrite the documents that tests check")
+	"github.com/plimsoll-dev/plimsoll/test/golden"
+)
 
 // TestFlagsAreDocumented keeps docs/flags.md equal to what --help says.
 func TestFlagsAreDocumented(t *testing.T) {
-	const doc = "../../docs/flags.md"
-	want := flagsDocument()
-	if *update {
-		if err := os.WriteFile(doc, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/flags.md differs from the flags (make golden rewrites it; -want +got):\n%s", diff)
-	}
+	golden.Check(t, "../../docs/flags.md", flagsDocument())
 }
 
 func flagsDocument() string {
