@@ -123,7 +123,7 @@ func (c *Cluster) furnish() error {
 	if c.certs, err = newCertificates(c.path("pki")); err != nil {
 		return err
 	}
-	return c.writeHosts()
+	return c.writeNames()
 }
 
 // changedSysctls are the kernel settings that the kubelet and the pod network

@@ -86,6 +86,7 @@ func (c *Cluster) kubeletConfig() (map[string]any, error) {
 		"failCgroupV1":             false,
 		"failSwapOn":               false,
 		"volumePluginDir":          c.path("volume-plugins"),
+		"resolvConf":               c.path("resolv.conf"),
 		"featureGates":             c.options.FeatureGates,
 
 		// The reservation is for arithmetic: nothing is held to it.
@@ -224,16 +225,25 @@ func findRunc() (string, error) {
 	return "", errors.New("runc is not installed; run test/cluster/install.sh")
 }
 
-// writeHosts makes the hosts file that the cluster's programs see: they reach the
-// node by its name, under which the kubelet listens on loopback.
-func (c *Cluster) writeHosts() error {
-	hosts, err := os.ReadFile("/etc/hosts")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading the hosts file: %w", err)
+// writeNames makes the files for looking up names that the cluster's programs see.
+// They reach the node by its name, under which the kubelet listens on loopback. The
+// machine's resolv.conf is often a link into /run, where they do not see it.
+func (c *Cluster) writeNames() error {
+	if err := c.copyEtc("hosts", "\n127.0.0.1 "+NodeName+"\n"); err != nil {
+		return err
 	}
-	hosts = append(hosts, "\n127.0.0.1 "+NodeName+"\n"...)
-	if err := os.WriteFile(c.path("hosts"), hosts, 0o644); err != nil {
-		return fmt.Errorf("writing the cluster's hosts file: %w", err)
+	return c.copyEtc("resolv.conf", "")
+}
+
+// copyEtc copies a file of /etc into the cluster's folder, with something added. A
+// missing file counts as empty.
+func (c *Cluster) copyEtc(name, add string) error {
+	content, err := os.ReadFile(filepath.Join("/etc", name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the machine's %s: %w", name, err)
+	}
+	if err := os.WriteFile(c.path(name), append(content, add...), 0o644); err != nil {
+		return fmt.Errorf("writing the cluster's %s: %w", name, err)
 	}
 	return nil
 }

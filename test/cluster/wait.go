@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,6 +32,9 @@ func (c *Cluster) await(ctx context.Context, component, state string, check func
 		case <-ended:
 			return fmt.Errorf("waiting until %s %s: it has ended: %s\n%s", component, state, c.processes[component].Status(), c.LogTail(component))
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return context.Cause(ctx) // By the caller: nothing is wrong with the component.
+			}
 			return fmt.Errorf("waiting until %s %s: %w: last: %w\n%s", component, state, context.Cause(ctx), err, c.LogTail(component))
 		case <-time.After(pollEvery):
 		}
