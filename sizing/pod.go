@@ -174,9 +174,9 @@ func factors(lines []*line, m maximum, room int64) map[*line]float64 {
 }
 
 // scale takes a line down by a factor. A limit stays at or above its request,
-// and where both were equal they stay so.
+// and where both move together they stay equal.
 func (l *line) scale(factor float64, m maximum) {
-	equal := l.result.Limit != nil && *l.result.Limit == *l.result.Request
+	equal := l.coupling() == together && l.result.Limit != nil && *l.result.Limit == *l.result.Request
 	value := *m.side.of(&l.result)
 	scaled := l.scaleDown(*value, factor)
 	*m.side.of(&l.result) = ptr(scaled)
