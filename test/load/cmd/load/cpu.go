@@ -36,10 +36,14 @@ func workersFor(cores float64, asked int) int {
 // work uses `share` of one core, at most 1. It counts processor time, not time
 // on the clock, so that other work on the machine does not lessen the demand.
 func work(ctx context.Context, share float64) {
+	if share >= 1 {
+		workAlways(ctx)
+		return
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	slice := time.Duration(min(share, 1) * float64(workPeriod))
+	slice := time.Duration(share * float64(workPeriod))
 	next := time.Now()
 	for ctx.Err() == nil {
 		burn(ctx, slice)
@@ -54,6 +58,14 @@ func work(ctx context.Context, share float64) {
 	}
 }
 
+// workAlways leaves its thread to the scheduler, as a plain program would: there
+// is nothing to count.
+func workAlways(ctx context.Context) {
+	for ctx.Err() == nil {
+		spin()
+	}
+}
+
 // burn uses an amount of this thread's processor time.
 func burn(ctx context.Context, amount time.Duration) {
 	const rusageThread = 1
@@ -62,12 +74,13 @@ func burn(ctx context.Context, amount time.Duration) {
 	}
 }
 
-// spin computes for some tens of microseconds. The sum is returned so that the
-// compiler keeps the loop.
+// spin computes for about a tenth of a millisecond, so that a worker is rarely
+// found in the system call that asks for its time. The sum is returned so that
+// the compiler keeps the loop.
 //
 //go:noinline
 func spin() (sum uint64) {
-	for i := range uint64(20000) {
+	for i := range uint64(150000) {
 		sum = sum*31 + i
 	}
 	return sum
