@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,7 @@ func TestAnswers(t *testing.T) {
 
 func startBed(t *testing.T, options simkubelet.Options) bed {
 	t.Helper()
-	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true})
+	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true, Controllers: options.SchedulerRuns})
 	options.Config = c.Config
 	options.Failed = func(err error) { t.Error(err) }
 	// The test's own context ends before the clean-up, which needs kubelets to
@@ -245,6 +246,36 @@ func testNodeCapacity(t *testing.T, b bed) {
 	_, err := podtest.Resize(t.Context(), b.client, b.run(t, "p"), cpuRequest("app", "5"))
 	if !podtest.RefusedFor(err, "NodeCapacity") {
 		t.Errorf("resizing beyond the node: %v, want a refusal with the cause NodeCapacity", err)
+	}
+}
+
+func TestWithRealControllersAndScheduler(t *testing.T) {
+	b := startBed(t, simkubelet.Options{Nodes: simkubelet.Nodes(2), SchedulerRuns: true})
+	b.ns = podtest.Namespace(t, b.client)
+	pods := podtest.WatchAll(t, b.client, b.ns)
+	const replicas = 4
+	n, labels := int32(replicas), map[string]string{"app": "web"}
+	template := podtest.Pod("", load.Container("app", wire.Settings{}, load.Requests("100m", "64Mi")))
+	deployments := b.client.AppsV1().Deployments(b.ns)
+	_, err := deployments.Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &n,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: template.Spec},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := deployments.Delete(context.Background(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	pods.Await(t, "to be ready", replicas, podtest.Ready)
+	for _, pod := range pods.All() {
+		podtest.AwaitResized(t, b.client, b.resize(t, pod, "200m"))
 	}
 }
 

@@ -2,6 +2,8 @@ package podtest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -52,6 +54,13 @@ func (m *Many) Get(name string) *corev1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pods[name]
+}
+
+// All returns the pods seen so far, in no order.
+func (m *Many) All() []*corev1.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.pods))
 }
 
 // Await waits until the condition holds for n pods.
