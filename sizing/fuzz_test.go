@@ -53,7 +53,7 @@ func FuzzFit(f *testing.F) {
 		if c := r.Sized.CPU; maxMilli > 0 && orZero(c.Target.Request) > max(int64(maxMilli), orZero(c.Current.Request)) {
 			t.Errorf("cpu %s is above max %dm", cpu(r), maxMilli)
 		}
-		if m := r.Sized.Memory; podMi > 0 && orZero(m.Target.Limit) > int64(podMi)*mi {
+		if m := r.Sized.Memory; podMi > 0 && !has(r, v1alpha1.ReasonWouldChangeQoS) && orZero(m.Target.Limit) > int64(podMi)*mi {
 			t.Errorf("memory %s is above the pod's max %dMi", memory(r), podMi)
 		}
 	})
@@ -86,7 +86,7 @@ func checkPairs(t *testing.T, r Recommendation) {
 		}
 		p := size.Target
 		switch {
-		case p.Request == nil && has(r, v1alpha1.ReasonWholeCoresDoNotFit):
+		case p.Request == nil && (has(r, v1alpha1.ReasonWholeCoresDoNotFit) || has(r, v1alpha1.ReasonWouldChangeQoS)):
 		case p.Request == nil:
 			t.Errorf("%s: known, and no request", name)
 		case *p.Request <= 0:

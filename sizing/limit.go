@@ -139,8 +139,8 @@ func (l *line) limitFor(mode coupling, request int64) (limit *int64, ok bool) {
 		return ptr(rounded), true
 	}
 	rounded, _, fits := round(wanted, l.limitStep(), ceiling)
-	if !fits || rounded < request {
-		rounded = request
+	if !fits { // A ceiling finer than the step: what fits is the ceiling.
+		rounded = ceiling
 	}
 	return ptr(rounded), true
 }

@@ -97,7 +97,8 @@ func (f *fit) classNow() corev1.PodQOSClass {
 }
 
 // breakTie moves one figure by one step. Memory comes first, since a step of
-// memory is small and a CPU limit may be whole on purpose.
+// memory is small and a CPU limit may be whole on purpose. Where no move helps,
+// the pod is left as it is: any change would be refused.
 func (f *fit) breakTie() {
 	for _, move := range []func(*line) bool{(*line).limitUp, (*line).requestDown, (*line).dropAdded, (*line).leave} {
 		for _, r := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceCPU} {
@@ -110,6 +111,12 @@ func (f *fit) breakTie() {
 					}
 				}
 			}
+		}
+	}
+	for i := range f.containers {
+		f.containers[i].reason(v1alpha1.ReasonWouldChangeQoS)
+		for _, l := range f.containers[i].lines {
+			l.result = l.current
 		}
 	}
 }

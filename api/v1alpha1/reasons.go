@@ -78,7 +78,8 @@ const (
 	// QoSPreserved: one limit went a step higher, so that the pod's QoS class
 	// stays.
 	ReasonQoSPreserved Reason = "QoSPreserved"
-	// WouldChangeQoS: a BestEffort pod cannot be resized in place.
+	// WouldChangeQoS: a BestEffort pod cannot be resized in place, or any change
+	// that the bounds allow would make the pod Guaranteed.
 	ReasonWouldChangeQoS Reason = "WouldChangeQoS"
 	// HeapFloor: memory does not go below what the process was told it may use.
 	ReasonHeapFloor Reason = "HeapFloor"
