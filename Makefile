@@ -27,7 +27,6 @@ e2e: ## tests against a real kubelet (root; installs runc, iptables and CNI plug
 verify: fmt lint ## format, vet, lint, tidy; fails where that changes or finds something
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
-	$(GO) run ./examples/generate -check
 
 fmt: ## gofumpt and import order
 	$(TOOL) golangci-lint fmt ./...
