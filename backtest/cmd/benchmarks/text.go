@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/plimsoll-dev/plimsoll/api/effective"
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/backtest"
+)
+
+// strategies are those of the tables, in their order.
+var strategies = []backtest.Strategy{
+	backtest.Profile(v1alpha1.ProfileBalanced),
+	backtest.Profile(v1alpha1.ProfileCost),
+	backtest.Profile(v1alpha1.ProfileReliability),
+	backtest.NewVPA(),
+	backtest.VPA{Margin: backtest.NewVPA().Margin, Recreate: true},
+	backtest.NewAutopilot(),
+	backtest.Autopilot{Margin: backtest.NewAutopilot().Margin, MemoryMax: true},
+	backtest.KRR{},
+	backtest.WatchedMax{},
+	backtest.Provisioned{},
+	backtest.HindsightMax{},
+	backtest.Clairvoyant{},
+}
+
+// plotted are those that are a point in the plots; swept are curves.
+var plotted = []string{"Cost", "Reliability", "krr", "watched-max", "provisioned", "hindsight-max", "clairvoyant"}
+
+// sweep is a strategy at several margins.
+type sweep struct {
+	name    string
+	margins []int
+	usual   int
+	at      func(percent int) backtest.Strategy
+}
+
+var swept = []sweep{
+	{"Balanced", []int{0, 5, 15, 30, 60}, 15, func(percent int) backtest.Strategy {
+		margin := int32(percent)
+		var c v1alpha1.ContainerPolicy
+		c.Name = "*"
+		c.CPU.MarginPercent, c.Memory.MarginPercent = &margin, &margin
+		return backtest.Policy{
+			Label:  fmt.Sprintf("Balanced %d%%", percent),
+			Values: effective.Resolve(v1alpha1.PolicySpec{Containers: []v1alpha1.ContainerPolicy{c}}),
+		}
+	}},
+	{"vpa", []int{0, 5, 15, 30, 60, 100}, 15, func(percent int) backtest.Strategy {
+		return backtest.VPA{Margin: float64(percent) / 100}
+	}},
+	{"autopilot", []int{0, 5, 15, 30}, 15, func(percent int) backtest.Strategy {
+		return backtest.Autopilot{Margin: float64(percent) / 100}
+	}},
+}
+
+// set is one folder of traces.
+type set struct {
+	folder, title string
+	// tunable sets are split into a half for tuning and one for reports.
+	tunable bool
+	caveats string
+}
+
+var sets = []set{
+	{"google-borg-2019", "Borg", false, `
+Tasks of two jobs of Google's Borg cells (cluster-data v3, 2019). CPU is the mean
+and memory the peak of five minutes; published units are relative, and 1.0 is
+taken as 64 cores and 256 GiB. All the tasks that are long enough belong to one
+job, so that they are replicas rather than independent workloads: the intervals
+are too narrow. Several have holes of days, which are not scored. What was
+provisioned is the limit in force at the start. It is the best memory data there
+is in public, and it is one job.`},
+	{"bitbrains-rnd-2013-08", "Bitbrains", true, `
+Virtual machines of a hosting provider (GWA-T-12 Rnd, August 2013), chosen by
+load and burstiness and not at random. Memory is what the hypervisor calls
+*active*: far spikier than a working set. Slack and kills of memory are therefore
+a stress test, and no figures for containers. What was provisioned is each
+machine's size.`},
+	{"azure-vm-2017", "Azure", true, `
+Virtual machines of the Azure Public Dataset V1. Per cent of a machine, taken as
+4 cores; no memory. What was provisioned is not known, and is taken as twice the
+first hour's peak.`},
+	{"nab-aws-cloudwatch", "NAB", false, `
+Three CloudWatch series of the Numenta Anomaly Benchmark, which holds them for
+their anomalies. Per cent of an instance, taken as 4 cores; no memory; a week of
+each is scored, so that single events decide.`},
+}
+
+const introduction = `# Benchmarks
+
+Written by ` + "`go run ./backtest/cmd/benchmarks`" + `; not edited by hand.
+
+Recorded usage is replayed against the profiles and against what people use
+today. A strategy sees a sample when its interval is over, and nothing of the
+future; the last two of each table, which do, are bounds and no strategies. The
+profiles run through the recommender and the sizing of the controller itself.
+
+**Protocol.** Seven days are observed, and what follows is scored, of series that
+last nine days at least. Decisions are made every five minutes and take two
+seconds in place, or a minute with the container down where a pod is recreated.
+The memory limit is the request; CPU has no limit. Use above the memory limit in
+an interval is one kill (OOM), of which a strategy learns the limit and not the
+use; the container is back in the next interval. A memory decrease below what is
+in use is refused. Series are scored apart and pooled: slack is what was asked
+for and not used, over what was asked for; *work short* is CPU use above the
+request, over all use; *time short* is the time with any. A patch that changes
+CPU and memory is one resize. Small figures are 95% intervals by bootstrap over
+series.
+
+**Strategies.** ` + "`vpa`" + ` is our own reimplementation of the algorithm of the Vertical
+Pod Autoscaler with its defaults, in place or with eviction (` + "`vpa-recreate`" + `);
+test/peers holds it to VPA's own code. ` + "`autopilot`" + ` is our reading of the moving
+window of Rzadca et al. (EuroSys 2020) with a margin of 15%, and ` + "`autopilot-max`" + `
+takes the memory peak. ` + "`krr`" + ` is KRR's formula, applied daily. ` + "`watched-max`" + ` is
+the peak of the first week and 15%, for ever. ` + "`provisioned`" + ` changes nothing.
+` + "`hindsight-max`" + ` is the peak of what follows, ` + "`clairvoyant`" + ` that of each hour.
+
+**Tuning.** Parameters may be chosen on the half of Bitbrains and Azure whose
+names hash low (FNV-1a), and are reported on the other half; Borg and NAB are
+only reported.
+`
+
+const limitations = `
+## What such a replay cannot say
+
+Means over five minutes hide throttling, which happens in periods of 100 ms, and
+peaks of memory between samples where a set records none. A container that is
+short of CPU, or restarts, would load others differently; here the recording goes
+on unchanged. Virtual machines are not containers. No set in public has many
+Kubernetes workloads with memory over weeks: what is said of memory rests on one
+Borg job, and on Bitbrains as a stress test.
+`
