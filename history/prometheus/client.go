@@ -136,7 +136,9 @@ func ask[T model.Value](ctx context.Context, c *client, ex *exchange, call func(
 		return none, nil, classify(err, *ex, c.where)
 	}
 	typed, ok := value.(T)
-	if !ok {
+	// Nothing of another type is nothing: some servers and proxies answer every
+	// query with an empty vector.
+	if !ok && !isEmpty(value) {
 		err := fmt.Errorf("asking %s: the answer holds no %s%s", c.where, none.Type(), wrongServerHint)
 		return none, nil, &failure{reason: sourceFailed, err: err}
 	}
@@ -329,4 +331,15 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return 0, errTooLong
 	}
 	return n, err
+}
+
+// isEmpty reports an answer that holds no series.
+func isEmpty(value model.Value) bool {
+	switch v := value.(type) {
+	case model.Vector:
+		return len(v) == 0
+	case model.Matrix:
+		return len(v) == 0
+	}
+	return false
 }
