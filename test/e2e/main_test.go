@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -20,7 +21,14 @@ import (
 // Each test has a namespace of its own and leaves the node empty.
 var shared *cluster.Cluster
 
+// waiting is how many parallel tests run at once, unless -parallel says otherwise:
+// they wait for the kubelet far more than they compute.
+const waiting = "8"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", waiting); err != nil {
+		panic(err) // The testing package has lost a flag.
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -58,6 +58,23 @@ func TestPrometheusHasContainerSeriesWithLabels(t *testing.T) {
 	}
 }
 
+func TestNoCFSSeriesWithoutACPULimit(t *testing.T) {
+	t.Parallel()
+	pod := start(t, wire.Settings{}, load.Requests("50m", "32Mi"), load.Limits("", "64Mi"))
+	of := fmt.Sprintf(`{namespace=%q,pod=%q,container=%q}`, pod.Namespace, pod.Name, app)
+	eventually(t, time.Minute, "Prometheus has the container's CPU use", func(ctx context.Context) error {
+		return wantSample(ctx, `container_cpu_usage_seconds_total`+of)
+	})
+	if err := wantSample(t.Context(), `container_cpu_cfs_periods_total`+of); err == nil {
+		t.Error("there are CFS periods of a container that has no limit")
+	}
+
+	resize(t, pod, resources{cpuLimit: "100m"})
+	eventually(t, time.Minute, "Prometheus has CFS periods once there is a limit", func(ctx context.Context) error {
+		return wantSample(ctx, `container_cpu_cfs_periods_total`+of)
+	})
+}
+
 func TestPrometheusLeadsFromPodToDeployment(t *testing.T) {
 	t.Parallel()
 	ns := podtest.Namespace(t, shared.Client)
