@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
 	"time"
@@ -83,6 +84,16 @@ func TestUsageReachesPrometheusAndMetricsServer(t *testing.T) {
 	})
 	eventually(t, "Prometheus has the kubelet's resource metrics", func(ctx context.Context) error {
 		return hasSeries(ctx, c, `pod_memory_working_set_bytes{pod="measured"}`)
+	})
+	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "own_series 1")
+	}))
+	defer own.Close()
+	if err := c.Scrape(t.Context(), cluster.ScrapeTarget{Job: "own", Address: own.Listener.Addr().String()}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Prometheus reads a target that was added later", func(ctx context.Context) error {
+		return hasSeries(ctx, c, `own_series{job="own"}`)
 	})
 	eventually(t, "metrics-server has the pod's usage", func(ctx context.Context) error {
 		raw, err := c.Client.Discovery().RESTClient().Get().
