@@ -9,7 +9,7 @@ COUNT     ?= 1
 TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test e2e verify fmt lint bench golden fuzz cluster cluster-down
+.PHONY: help build binaries test e2e verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,12 +17,16 @@ help: ## list the targets
 build: ## bin/plimsoll
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/plimsoll ./cmd/plimsoll
 
+binaries: ## the servers that tests run, built from pinned modules (20 CPU-minutes, once a version)
+	$(GO) run ./test/binaries/cmd/build
+
 test: ## unit tests, and tests against real servers that Go alone can build
+	$(GO) run ./test/binaries/cmd/build etcd kube-apiserver prometheus promtool
 	$(GO) test $(RACE) -shuffle=on ./...
 
-e2e: ## tests against a real kubelet (root; installs runc, iptables and CNI plugins where missing)
+e2e: binaries ## tests against a real kubelet (root; installs runc, iptables and CNI plugins where missing)
 	test/cluster/install.sh
-	$(GO) test -tags e2e -count=1 -timeout 40m ./test/cluster/... ./test/e2e/...
+	$(GO) test -p 1 -tags e2e -count=1 -timeout 40m ./test/cluster/... ./test/e2e/...
 
 verify: fmt lint ## format, vet, lint, tidy; fails where that changes or finds something
 	$(GO) vet ./...
@@ -38,7 +42,7 @@ bench: ## benchmarks, in the form that benchstat reads; BENCH=name COUNT=n
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
 golden: ## rewrite the documents and outputs that tests compare with; read the diff
-	$(GO) test ./api/v1alpha1 ./cmd/plimsoll -update
+	$(GO) test ./api/v1alpha1 ./cmd/plimsoll ./backtest -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
