@@ -70,13 +70,23 @@ func newPodState(pod *corev1.Pod, ip string, now time.Time) *podState {
 // has room for a new allocation of this pod, and if not why.
 func (s *podState) step(pod *corev1.Pod, answer Answer, fits func(amounts) (bool, string), t timing, now time.Time) time.Time {
 	s.startDueContainers(now)
-	if answer.Kind != Ignore {
-		s.allocate(pod, answer, fits, now.Add(t.resize), now)
-		s.observed = pod.Generation
-		s.actuate(pod, answer, t, now)
+	if answer.Kind == Ignore {
+		return s.nextLook(answer)
 	}
+	before := s.pending
+	s.allocate(pod, answer, fits, now.Add(t.resize), now)
+	if s.pending.isAbout(pod.Generation) && !before.isAbout(pod.Generation) && s.observed < pod.Generation {
+		// A kubelet publishes the condition before the generation. Readers that
+		// cannot bear this must find out here.
+		return now
+	}
+	s.observed = pod.Generation
+	s.actuate(pod, answer, t, now)
 	return s.nextLook(answer)
 }
+
+// isAbout reports whether there is a condition and it is about this generation.
+func (c *condition) isAbout(generation int64) bool { return c != nil && c.generation == generation }
 
 func (s *podState) startDueContainers(now time.Time) {
 	for _, c := range s.containers {

@@ -55,6 +55,10 @@ func TestStep(t *testing.T) {
 			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Defer, Message: "wait"}}},
 			want:  view{Observed: 2, Pending: "Deferred/2", PendingMessage: "wait", Allocated: "100m", Actual: "100m/200m", Ready: true},
 		},
+		"the condition is published before the generation": {
+			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Defer, Message: "wait"}, once: true}},
+			want:  view{Observed: 1, Pending: "Deferred/2", PendingMessage: "wait", Allocated: "100m", Actual: "100m/200m", Ready: true},
+		},
 		"a deferred resize is allocated once that is allowed": {
 			steps: []stepUnderTest{{cpu: "150m", answer: Answer{Kind: Defer}}, {answer: healthy}},
 			want:  view{Observed: 2, InProgress: "/2", Allocated: "150m", Actual: "100m/200m", Ready: true},
@@ -119,12 +123,14 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// stepUnderTest is time passing, then perhaps a new CPU request, then a look.
+// stepUnderTest is time passing, then perhaps a new CPU request, then looks until
+// there is nothing left to do at that time.
 type stepUnderTest struct {
 	after  time.Duration
 	cpu    string
 	answer Answer
 	full   bool
+	once   bool // Stop after one look, though the kubelet would look again at once.
 }
 
 // run starts a pod and takes it through the steps. An accepted resize takes a
@@ -140,7 +146,12 @@ func run(t *testing.T, policy corev1.ResourceResizeRestartPolicy, steps []stepUn
 			pod.Generation++
 		}
 		fits := func(amounts) (bool, string) { return !step.full, "full" }
-		s.step(pod, step.answer, fits, timing{resize: time.Second, restart: time.Second}, now)
+		look := func() time.Time {
+			return s.step(pod, step.answer, fits, timing{resize: time.Second, restart: time.Second}, now)
+		}
+		for again := look(); !again.IsZero() && !again.After(now) && !step.once; {
+			again = look()
+		}
 		pod.Status = s.status(pod, "10.0.0.2", now)
 	}
 	return viewOf(pod)
