@@ -39,3 +39,17 @@ func BenchmarkReplay(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRun is the promise made for a month of a hundred workloads: under
+// ten seconds on two cores.
+func BenchmarkRun(b *testing.B) {
+	var series []Series
+	for seed := range uint64(100) {
+		series = append(series, monthOf(seed))
+	}
+	for b.Loop() {
+		if _, err := Run(b.Context(), series, []Strategy{Profile("Balanced"), NewVPA(), Provisioned{}}, DefaultOptions(), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

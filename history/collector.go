@@ -69,6 +69,9 @@ func (c *Collector) Add(w int, pod, container string, m Metric, ends []int64, va
 	if len(added.ends) == 0 {
 		return
 	}
+	if record := c.query.Record; record != nil {
+		record(c.query.Workloads[w].WorkloadKey, pod, container, m, added.ends, added.values)
+	}
 	metrics := ch.pods[pod]
 	if metrics == nil {
 		metrics = new([metricCount]series)

@@ -39,6 +39,10 @@ type Query struct {
 	Step time.Duration
 	// Ceiling is what a sample may be at most; zero fields are unbounded.
 	Ceiling Ceiling
+	// Record, where not nil, is given every sample that counts, for who replays
+	// samples. It is called from several goroutines, and must not keep the
+	// slices. Chunks of a series come in order of time.
+	Record func(w WorkloadKey, pod, container string, m Metric, ends []int64, values []float64)
 }
 
 // Workload is what a source must know to find the pods of a workload, past

@@ -2,7 +2,6 @@
 package recorded
 
 import (
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/csv"
@@ -48,9 +47,7 @@ func Read(ctx context.Context, folder string, wanted func(history.WorkloadKey) b
 	}
 	dropped := 0
 	for _, group := range byContainer(recordings) {
-		one := Series{Workload: group[0].Workload, Container: group[0].Container}
-		bad := 0
-		one.Series, bad = newSeries(group)
+		one, bad := newSeries(group[0].Workload, group[0].Container, podsOf(group))
 		dropped += bad
 		if len(one.Samples) == 0 {
 			continue
@@ -68,6 +65,26 @@ func Read(ctx context.Context, folder string, wanted func(history.WorkloadKey) b
 		notes = append(notes, fmt.Sprintf("%d samples were left out: they are no numbers, infinite or negative", dropped))
 	}
 	return all, notes, nil
+}
+
+// newSeries makes one series of a container's pods, and counts the samples that
+// cannot be true.
+func newSeries(key history.WorkloadKey, container string, pods []pod) (s Series, bad int) {
+	s.Workload, s.Container = key, container
+	s.Name = key.Namespace + "/" + key.Name
+	if container != files.SoleContainer {
+		s.Name += "/" + container
+	}
+	s.Samples, bad = merged(pods)
+	return s, bad
+}
+
+func podsOf(group []files.Recording) []pod {
+	pods := make([]pod, len(group))
+	for i, r := range group {
+		pods[i] = pod{starts: r.Starts, ends: r.Ends, cpu: r.CPU, memory: r.Memory}
+	}
+	return pods
 }
 
 // byContainer groups the recordings of one container of one workload.
@@ -90,114 +107,6 @@ func byContainer(recordings []files.Recording) [][]files.Recording {
 		all = append(all, groups[key])
 	}
 	return all
-}
-
-// newSeries makes one series of the recordings of one container, and counts the
-// samples that cannot be true.
-func newSeries(group []files.Recording) (s backtest.Series, bad int) {
-	key := group[0].Workload
-	s.Name = key.Namespace + "/" + key.Name
-	if group[0].Container != files.SoleContainer {
-		s.Name += "/" + group[0].Container
-	}
-	replicas := slots(group)
-	step := int64(0)
-	if len(group) > 1 {
-		step = usualStep(group)
-	}
-	for i, r := range group {
-		for j, start := range r.Starts {
-			sample := backtest.Sample{
-				Replica: replicas[i], Start: start, End: r.Ends[j],
-				CPUCores: truth(r.CPU[j], &bad), MemoryBytes: truth(r.Memory[j], &bad), Throttled: -1,
-			}
-			if step > 0 { // Replicas share one grid.
-				sample.Start = start / step * step
-				sample.End = sample.Start + step
-			}
-			if sample.HasCPU() || sample.HasMemory() {
-				s.Samples = append(s.Samples, sample)
-			}
-		}
-	}
-	if len(group) > 1 {
-		s.Samples = mergeReplicas(s.Samples)
-	}
-	return s, bad
-}
-
-// truth is a value that can be true, or -1. An empty cell is no fault.
-func truth(v float64, bad *int) float64 {
-	if v >= 0 && !math.IsInf(v, 0) {
-		return v
-	}
-	if v != -1 {
-		*bad++
-	}
-	return -1
-}
-
-// slots gives each recording the number of a replica: a pod takes the place of
-// one that was gone before it came.
-func slots(group []files.Recording) []int {
-	order := make([]int, len(group))
-	for i := range order {
-		order[i] = i
-	}
-	first := func(i int) int64 {
-		if len(group[i].Starts) == 0 {
-			return math.MaxInt64
-		}
-		return group[i].Starts[0]
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(first(a), first(b)) })
-	replica := make([]int, len(group))
-	var free []int64 // the end of the last pod in each slot
-	for _, i := range order {
-		slot := slices.IndexFunc(free, func(end int64) bool { return end <= first(i) })
-		if slot < 0 {
-			slot = len(free)
-			free = append(free, 0)
-		}
-		replica[i] = slot
-		if n := len(group[i].Ends); n > 0 {
-			free[slot] = group[i].Ends[n-1]
-		}
-	}
-	return replica
-}
-
-// usualStep is the median length of all intervals.
-func usualStep(group []files.Recording) int64 {
-	var lengths []int64
-	for _, r := range group {
-		for i := range r.Starts {
-			lengths = append(lengths, r.Ends[i]-r.Starts[i])
-		}
-	}
-	if len(lengths) == 0 {
-		return 0
-	}
-	slices.Sort(lengths)
-	return lengths[len(lengths)/2]
-}
-
-// mergeReplicas brings samples on a grid into order; of two of a replica in one
-// interval, the larger values count.
-func mergeReplicas(samples []backtest.Sample) []backtest.Sample {
-	slices.SortFunc(samples, func(a, b backtest.Sample) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Replica, b.Replica))
-	})
-	merged := samples[:0]
-	for _, s := range samples {
-		if n := len(merged); n > 0 && merged[n-1].Start == s.Start && merged[n-1].Replica == s.Replica {
-			last := &merged[n-1]
-			last.CPUCores, last.MemoryBytes = max(last.CPUCores, s.CPUCores), max(last.MemoryBytes, s.MemoryBytes)
-			continue
-		}
-		merged = append(merged, s)
-	}
-	return merged
 }
 
 // provisioned is what a folder's manifest.csv says of a file.
