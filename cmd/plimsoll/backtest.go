@@ -26,7 +26,7 @@ const exitThreshold = 2
 func newBacktest(s streams) *cobra.Command {
 	var o backtestOptions
 	cmd := &cobra.Command{
-		Use:   "backtest --history DIR [--policy FILE]...",
+		Use:   "backtest (--history DIR | --prometheus URL) [--policy FILE]...",
 		Short: "What a policy would have done over recorded history, against what people use today",
 		Long: `Replays recorded usage: at every instant a strategy sees what was used until
 then and nothing after, and what it asks for is put into force by a simulated
@@ -42,7 +42,8 @@ nothing says so, it is twice the peak of the first hour.
 Replicas of a workload share one allocation. A resize counts once for each.`,
 		Example: `  plimsoll backtest --history examples/history
   plimsoll backtest --history examples/history --policy candidate.yaml --max-oom-per-100-days 2 --max-cpu-work-short 0.5%
-  plimsoll backtest --history examples/history --policy a.yaml --policy b.yaml --strategies vpa,provisioned -o html > backtest.html`,
+  plimsoll backtest --history examples/history --policy a.yaml --policy b.yaml --strategies vpa,provisioned -o html > backtest.html
+  plimsoll backtest --prometheus http://localhost:9090 --manifests deploy/ --span 30d`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.overrides.changed = cmd.Flags().Changed
@@ -55,7 +56,9 @@ Replicas of a workload share one allocation. A resize counts once for each.`,
 
 // backtestOptions are the flags as they are written.
 type backtestOptions struct {
-	folder     string
+	source     sourceOptions
+	span       string
+	step       string
 	namespace  string
 	manifests  []string
 	policies   []string
@@ -79,7 +82,9 @@ var backtestFormats = []string{"table", "wide", "json", "csv", "html"}
 
 func (o *backtestOptions) bind(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&o.folder, "history", "", "folder of CSV files: <namespace>/<workload>.csv or <namespace>/<pod>/<container>.csv")
+	o.source.bind(f)
+	f.StringVar(&o.span, "span", "30d", "how much of a server's past to replay; of a folder it is all")
+	f.StringVar(&o.step, "step", "5m", "resolution at which a server is read")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "only this namespace")
 	f.StringArrayVarP(&o.manifests, "manifests", "f", nil, "file or folder of the workloads' manifests, for what they ask for today; repeatable")
 	f.StringArrayVar(&o.policies, "policy", nil, "file with a policy to replay; repeatable")
@@ -97,6 +102,8 @@ func (o *backtestOptions) bind(f *pflag.FlagSet) {
 type backtestSettings struct {
 	*backtestOptions
 	protocol backtest.Options
+	span     time.Duration
+	step     time.Duration
 	compared []backtest.Strategy
 	edit     policyEdit
 	most     []threshold
@@ -119,11 +126,8 @@ func (o *backtestOptions) validate() (*backtestSettings, error) {
 	check(err)
 	s.protocol.Least, err = parseDuration("--least", o.least, time.Hour)
 	check(err)
-	for flag, percent := range map[string]int64{"--cpu-limit-percent": o.cpuLimit, "--memory-limit-percent": o.memLimit} {
-		if percent != 0 && (percent < 100 || percent > 10000) {
-			check(fmt.Errorf("%s: %d is neither 0 nor in 100 to 10000", flag, percent))
-		}
-	}
+	check(checkLimit("--cpu-limit-percent", o.cpuLimit))
+	check(checkLimit("--memory-limit-percent", o.memLimit))
 	s.protocol.Limits = backtest.Limits{CPUPercent: o.cpuLimit, MemoryPercent: o.memLimit}
 	s.protocol.Timeline = o.output == "html"
 	s.compared, err = strategiesByName(o.strategies)
@@ -135,10 +139,23 @@ func (o *backtestOptions) validate() (*backtestSettings, error) {
 	if countOf(o.manifests, workload.Stdin)+countOf(o.policies, workload.Stdin) > 1 {
 		check(errors.New("--manifests - and --policy - read standard input, which can be given once"))
 	}
-	if o.folder == "" {
-		check(errors.New("--history: name a folder of recorded usage"))
+	s.span, err = parseDuration("--span", o.span, 24*time.Hour)
+	check(err)
+	s.step, err = parseDuration("--step", o.step, 10*time.Second)
+	check(err)
+	check(o.source.oneOf())
+	if o.source.folder == "" && len(o.manifests) == 0 {
+		check(errors.New("--manifests: name the files or folders of the workloads (only a history folder can do without)"))
 	}
 	return s, errors.Join(errs...)
+}
+
+// checkLimit refuses limits below the request.
+func checkLimit(flag string, percent int64) error {
+	if percent != 0 && (percent < 100 || percent > 10000) {
+		return fmt.Errorf("%s: %d is neither 0 nor in 100 to 10000", flag, percent)
+	}
+	return nil
 }
 
 // run gathers, replays and reports.
@@ -201,10 +218,14 @@ func (s *backtestSettings) wants(key history.WorkloadKey) bool {
 
 // warnSkipped says what was not scored, and what else a reader should know.
 func warnSkipped(w io.Writer, skipped []backtest.Skipped, notes []string) {
-	for _, note := range notes {
+	const most = 5
+	for i, note := range notes {
+		if i == most {
+			fmt.Fprintf(w, "Warning: %d more like these.\n", len(notes)-most)
+			break
+		}
 		fmt.Fprintln(w, "Warning:", note)
 	}
-	const most = 5
 	for i, s := range skipped {
 		if i == most {
 			fmt.Fprintf(w, "Warning: %d more were not scored.\n", len(skipped)-most)

@@ -14,12 +14,12 @@ import (
 // series reads the recordings of the selected workloads, with what the
 // manifests ask for.
 func (s *backtestSettings) series(ctx context.Context, set *workload.Set) ([]backtest.Series, []string, error) {
-	recordings, notes, err := recorded.Read(ctx, s.folder, s.wants)
+	recordings, notes, err := s.recordings(ctx, set)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--history: %w", err)
+		return nil, nil, err
 	}
 	if len(recordings) == 0 {
-		return nil, nil, fmt.Errorf("%w: the folder %s has no series in namespace %q", errNoWorkloads, s.folder, s.namespace)
+		return nil, nil, fmt.Errorf("%w: nothing was recorded in namespace %q", errNoWorkloads, s.namespace)
 	}
 	var all []backtest.Series
 	for _, r := range recordings {
@@ -27,6 +27,37 @@ func (s *backtestSettings) series(ctx context.Context, set *workload.Set) ([]bac
 			r.Template, r.Series.Container = &t.Template.Spec, r.Container
 		}
 		all = append(all, r.Series)
+	}
+	return all, notes, nil
+}
+
+// recordings reads a folder as it is, and a server at the step that was asked
+// for.
+func (s *backtestSettings) recordings(ctx context.Context, set *workload.Set) ([]recorded.Series, []string, error) {
+	if s.source.folder != "" {
+		all, notes, err := recorded.Read(ctx, s.source.folder, s.wants)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--history: %w", err)
+		}
+		return all, notes, nil
+	}
+	source, err := s.source.open(ctx, s.namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := source.Now(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("finding the end of the history in %s: %w", source.noun, err)
+	}
+	q := history.Query{From: now.Add(-s.span), To: now, Step: s.step}
+	for i := range set.Targets {
+		if s.wants(set.Targets[i].WorkloadKey) {
+			q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: set.Targets[i].WorkloadKey})
+		}
+	}
+	all, notes, err := recorded.Load(ctx, source, q)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading history from %s: %w", source.noun, err)
 	}
 	return all, notes, nil
 }

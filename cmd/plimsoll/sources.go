@@ -42,13 +42,10 @@ type openSource struct {
 // open opens the one source that the flags name, in a folder only the part of
 // the given namespace; empty is all.
 func (o *sourceOptions) open(_ context.Context, namespace string) (openSource, error) {
-	server := o.url != "" || o.configFile != ""
-	switch {
-	case o.folder == "" && !server:
-		return openSource{}, errors.New("name a source of history: --history DIR, or --prometheus URL")
-	case o.folder != "" && server:
-		return openSource{}, errors.New("--history and --prometheus name two sources: write one of them")
-	case server:
+	if err := o.oneOf(); err != nil {
+		return openSource{}, err
+	}
+	if o.folder == "" {
 		return o.openServer()
 	}
 	source, err := files.Open(o.folder)
@@ -59,6 +56,18 @@ func (o *sourceOptions) open(_ context.Context, namespace string) (openSource, e
 		source = source.In(namespace)
 	}
 	return openSource{Source: source, discover: source.Discover, noun: "the folder " + o.folder}, nil
+}
+
+// oneOf refuses flags that name no source, or two.
+func (o *sourceOptions) oneOf() error {
+	server := o.url != "" || o.configFile != ""
+	switch {
+	case o.folder == "" && !server:
+		return errors.New("name a source of history: --history DIR, or --prometheus URL")
+	case o.folder != "" && server:
+		return errors.New("--history and --prometheus name two sources: write one of them")
+	}
+	return nil
 }
 
 func (o *sourceOptions) openServer() (openSource, error) {
