@@ -59,6 +59,7 @@ type backtestOptions struct {
 	source     sourceOptions
 	span       string
 	step       string
+	now        string
 	namespace  string
 	manifests  []string
 	policies   []string
@@ -85,6 +86,7 @@ func (o *backtestOptions) bind(f *pflag.FlagSet) {
 	o.source.bind(f)
 	f.StringVar(&o.span, "span", "30d", "how much of a server's past to replay; of a folder it is all")
 	f.StringVar(&o.step, "step", "5m", "resolution at which a server is read")
+	f.StringVar(&o.now, "now", "", "end of what is replayed of a server, as RFC 3339 or seconds since 1970 (default: the present)")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "only this namespace")
 	f.StringArrayVarP(&o.manifests, "manifests", "f", nil, "file or folder of the workloads' manifests, for what they ask for today; repeatable")
 	f.StringArrayVar(&o.policies, "policy", nil, "file with a policy to replay; repeatable")
@@ -104,6 +106,7 @@ type backtestSettings struct {
 	protocol backtest.Options
 	span     time.Duration
 	step     time.Duration
+	now      time.Time // zero: the source's
 	compared []backtest.Strategy
 	edit     policyEdit
 	most     []threshold
@@ -142,6 +145,8 @@ func (o *backtestOptions) validate() (*backtestSettings, error) {
 	s.span, err = parseDuration("--span", o.span, 24*time.Hour)
 	check(err)
 	s.step, err = parseDuration("--step", o.step, 10*time.Second)
+	check(err)
+	s.now, err = parseTime(o.now)
 	check(err)
 	check(o.source.oneOf())
 	if o.source.folder == "" && len(o.manifests) == 0 {

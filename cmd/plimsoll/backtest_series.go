@@ -45,9 +45,11 @@ func (s *backtestSettings) recordings(ctx context.Context, set *workload.Set) ([
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := source.Now(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("finding the end of the history in %s: %w", source.noun, err)
+	now := s.now
+	if now.IsZero() {
+		if now, err = source.Now(ctx); err != nil {
+			return nil, nil, fmt.Errorf("finding the end of the history in %s: %w", source.noun, err)
+		}
 	}
 	q := history.Query{From: now.Add(-s.span), To: now, Step: s.step}
 	for i := range set.Targets {
