@@ -46,7 +46,7 @@ func writeAtomically(dst string, write func(path string) error) error {
 	if err != nil {
 		return fmt.Errorf("making a place for %s: %w", filepath.Base(dst), err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // A temporary directory: nothing depends on it.
 
 	tmp := filepath.Join(dir, filepath.Base(dst))
 	if err := write(tmp); err != nil {

@@ -63,7 +63,7 @@ func compile(ctx context.Context, pkg string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a directory to build %s in: %w", pkg, err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // A temporary directory: nothing depends on it.
 
 	out := filepath.Join(dir, "program")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, pkg)

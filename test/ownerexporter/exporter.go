@@ -22,8 +22,7 @@ import (
 func Serve(ctx context.Context, listener net.Listener, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		listener.Close()
-		return fmt.Errorf("making a client for the exporter: %w", err)
+		return errors.Join(fmt.Errorf("making a client for the exporter: %w", err), listener.Close())
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newCollector(ctx, client))
@@ -31,7 +30,7 @@ func Serve(ctx context.Context, listener net.Listener, config *rest.Config) erro
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 
 	server := &http.Server{Handler: mux}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns what went wrong.
 	defer stop()
 	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving metrics: %w", err)

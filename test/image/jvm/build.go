@@ -36,7 +36,7 @@ func build(ctx context.Context, tar string) error {
 	if err != nil {
 		return fmt.Errorf("making a directory to build the JVM image in: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // A temporary directory: nothing depends on it.
 
 	b := builder{ctx: ctx, dir: dir}
 	b.unpack()

@@ -75,15 +75,13 @@ func burn(ctx context.Context, amount time.Duration) {
 }
 
 // spin computes for about a tenth of a millisecond, so that a worker is rarely
-// found in the system call that asks for its time. The sum is returned so that
-// the compiler keeps the loop.
-//
-//go:noinline
-func spin() (sum uint64) {
+// found in the system call that asks for its time.
+func spin() {
+	var sum uint64
 	for i := range uint64(150000) {
 		sum = sum*31 + i
 	}
-	return sum
+	runtime.KeepAlive(sum) // Or the compiler would drop the loop.
 }
 
 // cpuTime is the processor time used by this process (0) or this thread (1).

@@ -85,11 +85,13 @@ func TestCPUIsUsedAsAsked(t *testing.T) {
 	started, used := time.Now(), cpuTime(0)
 	s := newTestState(t, wire.Settings{CPUCores: cores})
 	defer s.stopWork()
-	for cpuTime(0)-used < 200*time.Millisecond {
+	for range time.Tick(5 * time.Millisecond) {
+		if cpuTime(0)-used >= 200*time.Millisecond {
+			break
+		}
 		if time.Since(started) > 30*time.Second {
 			t.Fatalf("used %v of processor time in %v, want about %v of a core", cpuTime(0)-used, time.Since(started), cores)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	if rate := float64(cpuTime(0)-used) / float64(time.Since(started)); rate > 2*cores {
 		t.Errorf("used %.2f cores, want about %.2f", rate, cores)
@@ -108,7 +110,11 @@ func TestHTTP(t *testing.T) {
 	yes, held, file, cores, workers := true, int64(3<<20), int64(2<<20), 0.01, 3
 	got := post(t, server.URL+wire.ChangePath, wire.Change{Ready: &yes, MemoryBytes: &held, FileBytes: &file, CPUCores: &cores, Workers: &workers})
 	defer s.stopWork()
-	defer s.file.resize(0)
+	t.Cleanup(func() {
+		if err := s.file.resize(0); err != nil {
+			t.Error(err)
+		}
+	})
 	if !got.Ready || got.HeldBytes != held || got.FileBytes != file || got.CPUCoresWanted != cores || got.Workers != workers {
 		t.Errorf("report after the change: %+v", got)
 	}
