@@ -108,6 +108,7 @@ func (p *part) report(ctx context.Context, doc *bytes.Buffer, plots string) erro
 		}
 		fmt.Fprintf(doc, "\n![Slack against risk, %s](benchmarks/%s)\n", risk.name, name)
 	}
+	writeMarks(doc, p.set.marks, compare(outcome, swept))
 	return nil
 }
 

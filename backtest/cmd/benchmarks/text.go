@@ -59,11 +59,14 @@ type set struct {
 	folder, title string
 	// tunable sets are split into a half for tuning and one for reports.
 	tunable bool
+	marks   []mark
 	caveats string
 }
 
 var sets = []set{
-	{"google-borg-2019", "Borg", false, `
+	{"google-borg-2019", "Borg", false, []mark{
+		slackAtMost(0.30), shortAtMost(0.5), allResizes(6), memorySlackAtMost(0), killsAtMost(10), fewResizes,
+	}, `
 Tasks of two jobs of Google's Borg cells (cluster-data v3, 2019). CPU is the mean
 and memory the peak of five minutes; published units are relative, and 1.0 is
 taken as 64 cores and 256 GiB. All the tasks that are long enough belong to one
@@ -71,17 +74,23 @@ job, so that they are replicas rather than independent workloads: the intervals
 are too narrow. Several have holes of days, which are not scored. What was
 provisioned is the limit in force at the start. It is the best memory data there
 is in public, and it is one job.`},
-	{"bitbrains-rnd-2013-08", "Bitbrains", true, `
+	{"bitbrains-rnd-2013-08", "Bitbrains", true, []mark{
+		slackAtMost(0.53), shortAtMost(1.0 / 3), memorySlackAtMost(0.03), killsAtMost(8), fewResizes,
+	}, `
 Virtual machines of a hosting provider (GWA-T-12 Rnd, August 2013), chosen by
 load and burstiness and not at random. Memory is what the hypervisor calls
 *active*: far spikier than a working set. Slack and kills of memory are therefore
 a stress test, and no figures for containers. What was provisioned is each
 machine's size.`},
-	{"azure-vm-2017", "Azure", true, `
+	{"azure-vm-2017", "Azure", true, []mark{
+		shortAt(0, 1), shortAt(0.05, 0.4), fewResizes,
+	}, `
 Virtual machines of the Azure Public Dataset V1. Per cent of a machine, taken as
 4 cores; no memory. What was provisioned is not known, and is taken as twice the
 first hour's peak.`},
-	{"nab-aws-cloudwatch", "NAB", false, `
+	{"nab-aws-cloudwatch", "NAB", false, []mark{
+		shortAt(0, 0.25), fewResizes,
+	}, `
 Three CloudWatch series of the Numenta Anomaly Benchmark, which holds them for
 their anomalies. Per cent of an instance, taken as 4 cores; no memory; a week of
 each is scored, so that single events decide.`},
@@ -122,6 +131,11 @@ only reported.
 `
 
 const limitations = `
+## Marks
+
+The marks above were set before any parameter was chosen. "At VPA's slack" is read
+from the curve of Balanced over its margin.
+
 ## What such a replay cannot say
 
 Means over five minutes hide throttling, which happens in periods of 100 ms, and
