@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -92,15 +93,19 @@ func (wl *collected) chunk(container string) *chunk {
 	return ch
 }
 
+// noMachine is the ceiling where none is known: more than any machine has, and
+// less than what a counter that went backwards is taken for.
+var noMachine = Ceiling{CPUCores: 10_000, MemoryBytes: 1 << 50}
+
 // clean copies the samples that can be true and lie in the query's interval.
 // Usage that is left out is counted.
 func (c *Collector) clean(m Metric, ends []int64, values []float64, dropped *Dropped) series {
 	ceiling := math.MaxFloat64
-	switch {
-	case m == MetricCPU && c.query.Ceiling.CPUCores > 0:
-		ceiling = c.query.Ceiling.CPUCores
-	case m == MetricMemory && c.query.Ceiling.MemoryBytes > 0:
-		ceiling = c.query.Ceiling.MemoryBytes
+	switch m {
+	case MetricCPU:
+		ceiling = cmp.Or(c.query.Ceiling.CPUCores, noMachine.CPUCores)
+	case MetricMemory:
+		ceiling = cmp.Or(c.query.Ceiling.MemoryBytes, noMachine.MemoryBytes)
 	}
 	var discard Dropped
 	if m != MetricCPU && m != MetricMemory {
@@ -175,7 +180,11 @@ func (c *Collector) EndChunk() {
 	for i := range c.workloads {
 		wl := &c.workloads[i]
 		for name, ch := range wl.chunks {
-			c.fold(i, wl.container(name), ch)
+			to := wl.container(name)
+			if c.query.Watch != nil && to.Watcher == nil {
+				to.Watcher = c.query.Watch(c.query.Workloads[i].WorkloadKey, name)
+			}
+			c.fold(i, to, ch)
 		}
 		clear(wl.chunks)
 	}

@@ -112,6 +112,16 @@ func TestB13ALateKillCountsAsAnEarlyOne(t *testing.T) {
 	}
 }
 
+func TestB08WithoutNodesTheAbsurdIsDroppedAllTheSame(t *testing.T) {
+	u := collect(hour(time.Minute), func(c *Collector) {
+		ends, values := minutes(1, 18446744074, 1)
+		c.Add(0, "web-0", "app", MetricCPU, ends, values)
+	})
+	if app := u.Containers["app"]; app.CPU.Count() != 2 || app.Dropped.Implausible != 1 {
+		t.Errorf("%d samples, %+v", app.CPU.Count(), app.Dropped)
+	}
+}
+
 // startup is the day of B16: every 144 minutes a container starts, and is
 // ready after two.
 func startup() (ends []int64, cpu, notReady, started []float64) {

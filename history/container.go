@@ -14,6 +14,8 @@ type Container struct {
 	// demand is CPU with the samples that a limit held down raised by the
 	// share of periods in which it did; nil where no sample was.
 	demand *Sketch
+	// Watcher, where not nil, is shown every sample of CPU demand.
+	Watcher Watcher
 	// Memory holds bytes, one sample a step: the worst pod's peak.
 	Memory Sketch
 	// OOMKills are the out-of-memory kills in the window, each once.
@@ -34,6 +36,15 @@ type Container struct {
 
 // NewContainer is a container of which nothing is known.
 func NewContainer() *Container { return &Container{CPUPressure: -1, MemoryPressure: -1} }
+
+// Watcher follows one container's CPU demand as it comes in.
+type Watcher interface {
+	// Sample takes what one pod would have used until the given end, in seconds
+	// since 1970. The sketch holds what came before.
+	Sample(end int64, cores float64, before *Sketch)
+	// Bytes is the memory that the watcher holds.
+	Bytes() int
+}
 
 // OOMKill is one kill by the kernel's out-of-memory killer.
 type OOMKill struct {
@@ -90,6 +101,9 @@ func (c *Container) AddCPU(end int64, cores, throttledShare float64) {
 		if c.demand == nil {
 			c.demand = c.CPU.clone()
 		}
+	}
+	if c.Watcher != nil {
+		c.Watcher.Sample(end, demand, c.Demand())
 	}
 	c.CPU.Add(end, cores)
 	if c.demand != nil {
@@ -161,6 +175,9 @@ func (c *Container) Bytes() int {
 	size := int(unsafe.Sizeof(*c)) + c.CPU.bytes() + c.Memory.bytes() + cap(c.OOMKills)*int(unsafe.Sizeof(OOMKill{}))
 	if c.demand != nil {
 		size += int(unsafe.Sizeof(Sketch{})) + c.demand.bytes()
+	}
+	if c.Watcher != nil {
+		size += c.Watcher.Bytes()
 	}
 	return size
 }

@@ -51,3 +51,17 @@ func (h *hourPeaks) sameHour(hour int32) []float64 {
 	}
 	return values
 }
+
+// largest is the largest peak, as a value, of the hours in [from, to); false
+// where none has samples.
+func (h *hourPeaks) largest(from, to int32) (float64, bool) {
+	first, last := max(int(from-h.base), 0), min(int(to-h.base), len(h.peaks))
+	most := uint16(0)
+	for i := first; i < last; i++ {
+		most = max(most, h.peaks[i])
+	}
+	if most == 0 {
+		return 0, false
+	}
+	return representatives[most-1], true
+}

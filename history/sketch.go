@@ -223,6 +223,29 @@ func (s *Sketch) Distribution() Distribution {
 	return d
 }
 
+// Since is the distribution of the days from that of the given time on, UTC.
+func (s *Sketch) Since(day time.Time) Distribution {
+	var counts counts
+	first := int32(day.Unix() / secondsPerDay)
+	offset, peak := 0, 0.0
+	for _, d := range s.days {
+		if d.day >= first {
+			counts.addEncoded(s.encoded[offset : offset+int(d.size)])
+			peak = max(peak, d.peak)
+		}
+		offset += int(d.size)
+	}
+	const slotsPerDay = secondsPerDay / secondsPerSlot
+	for _, c := range s.recent.cells {
+		if s.recent.base+int32(c.slot) >= first*slotsPerDay {
+			counts.add(c.bucket, uint32(c.count))
+		}
+	}
+	d := counts.distribution(peak)
+	d.Peak = peak
+	return d
+}
+
 // Recent is the distribution of the samples that end after the given time, in
 // steps of five minutes. Only the last hour before the newest sample is sure
 // to be there.
@@ -243,6 +266,29 @@ func (s *Sketch) Recent(after time.Time) Distribution {
 // Hours without samples are left out.
 func (s *Sketch) SameHour(at time.Time) []float64 {
 	return s.hours.sameHour(int32(at.Unix() / secondsPerHour))
+}
+
+// HourPeak is the largest sample of so many whole hours before the given
+// time's, or 0.
+func (s *Sketch) HourPeak(at time.Time, hours int) float64 {
+	hour := int32(at.Unix() / secondsPerHour)
+	peak, _ := s.hours.largest(hour-int32(hours), hour)
+	return peak
+}
+
+// EarlierDays is the largest sample of so many hours from the given time's on,
+// on each of the days before it, oldest first. Days without samples then are
+// left out.
+func (s *Sketch) EarlierDays(at time.Time, hours int) []float64 {
+	var peaks []float64
+	hour := int32(at.Unix() / secondsPerHour)
+	for day := int32(len(s.days)); day >= 1; day-- {
+		from := hour - 24*day
+		if peak, ok := s.hours.largest(from, min(from+int32(hours), hour)); ok {
+			peaks = append(peaks, peak)
+		}
+	}
+	return peaks
 }
 
 // bytes is the memory that the sketch holds outside of itself.

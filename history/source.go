@@ -37,8 +37,12 @@ type Query struct {
 	// of one step. A source whose samples are further apart gives them as
 	// they are.
 	Step time.Duration
-	// Ceiling is what a sample may be at most; zero fields are unbounded.
+	// Ceiling is what a sample may be at most; a zero field is what no machine
+	// has.
 	Ceiling Ceiling
+	// Watch, where not nil, gives the watcher of a container that is met for the
+	// first time. It is called from several goroutines.
+	Watch func(w WorkloadKey, container string) Watcher
 	// Record, where not nil, is given every sample that counts, for who replays
 	// samples. It is called from several goroutines, and must not keep the
 	// slices. Chunks of a series come in order of time.
