@@ -6,7 +6,7 @@ import (
 )
 
 // VPA is the algorithm that the Vertical Pod Autoscaler of kubernetes/autoscaler
-// publishes, with the defaults of its release 1.7: our own words for it, so
+// publishes, with the defaults of its release 1.8: our own words for it, so
 // that a user can compare without installing it. test/peers holds it to the
 // project's own code.
 type VPA struct {
@@ -32,6 +32,7 @@ func (v VPA) Name() string {
 const (
 	vpaHalfLife          = 24 * time.Hour // cpu- and memory-histogram-decay-half-life
 	vpaMemoryWindow      = 24 * time.Hour // memory-aggregation-interval
+	vpaMemoryWindows     = 8              // memory-aggregation-interval-count
 	vpaConfidenceSpan    = 24 * time.Hour // confidence-interval-cpu, -memory
 	vpaSampleEvery       = time.Minute    // recommender-interval
 	vpaTarget            = 0.90
@@ -72,9 +73,10 @@ type vpaDecider struct {
 	samples     int
 
 	replicas []vpaReplica
-	// started is when the pods started.
-	started  time.Time
-	quickOOM bool
+	// started is when the pods started; zero is with the next sample.
+	started time.Time
+	// quickOOM is when a container was last killed soon after it started.
+	quickOOM time.Time
 }
 
 // vpaReplica is one container.
@@ -84,6 +86,11 @@ type vpaReplica struct {
 	memoryPeak, oomPeak float64
 	// restarted is when the container started.
 	restarted time.Time
+	// killed is a kill that comes after the samples before it; zero is none.
+	killed struct {
+		at      int64
+		request float64
+	}
 }
 
 func (d *vpaDecider) replica(n int) *vpaReplica {
@@ -96,14 +103,23 @@ func (d *vpaDecider) replica(n int) *vpaReplica {
 // Observe implements Decider. VPA looks once a minute: an interval is as many
 // equal samples as it has minutes, or its confidence would be too low.
 func (d *vpaDecider) Observe(s Sample) {
+	if d.started.IsZero() {
+		d.started = time.Unix(s.Start, 0).UTC()
+	}
+	r := d.replica(s.Replica)
 	every := int64(vpaSampleEvery / time.Second)
 	for at := s.Start; at < s.End; at += every {
-		if s.HasCPU() {
-			d.addCPU(at, s.CPUCores)
+		if s.HasCPU() { // In whole milli-CPU, rounded up from nano-CPU.
+			d.addCPU(at, math.Ceil(math.Trunc(s.CPUCores*1e9)/1e6)/milli)
 		}
 		if s.HasMemory() {
-			d.addMemory(d.replica(s.Replica), at, s.MemoryBytes, false)
+			d.addMemory(r, at, math.Trunc(s.MemoryBytes), false)
 		}
+	}
+	if r.killed.at != 0 {
+		used := max(r.killed.request, r.memoryPeak)
+		d.addMemory(r, r.killed.at, max(used+vpaOOMMinBump, math.Trunc(used*vpaOOMBumpRatio)), true)
+		r.killed.at = 0
 	}
 }
 
@@ -143,36 +159,52 @@ func (d *vpaDecider) addMemory(r *vpaReplica, at int64, bytes float64, oom bool)
 	}
 }
 
-// OOM implements Decider. The request counts as used, and here it is the limit.
+// OOM implements Decider. The request counts as used, and not the limit.
 func (d *vpaDecider) OOM(replica int, at time.Time, limit, _ float64) {
 	r := d.replica(replica)
-	used := max(limit, r.memoryPeak)
-	d.addMemory(r, at.Unix(), max(used+vpaOOMMinBump, used*vpaOOMBumpRatio), true)
-	d.quickOOM = d.quickOOM || at.Sub(r.restarted) < vpaQuickOOM
+	r.killed.at, r.killed.request = at.Unix(), limit
+	if percent := d.info.Limits.MemoryPercent; percent > 0 {
+		r.killed.request = math.Trunc(limit * 100 / float64(percent))
+	}
+	if at.Sub(r.restarted) < vpaQuickOOM {
+		d.quickOOM = at
+	}
 	r.restarted = at
 }
 
-// vpaBand is VPA's recommendation for one resource, in milli-CPU or bytes.
-type vpaBand struct{ lower, target, upper int64 }
+// VPABand is VPA's recommendation for one resource, in milli-CPU or bytes.
+type VPABand struct{ Lower, Target, Upper int64 }
+
+// Bands are the recommendations at present, with which test/peers compares
+// those of VPA's own code.
+func (d *vpaDecider) Bands() (cpu, memory VPABand) {
+	return d.band(d.cpu, milli, vpaLeastCPU), d.band(d.memory, 1, vpaLeastMemory)
+}
 
 // Decide implements Decider, as VPA's updater does.
 func (d *vpaDecider) Decide(now time.Time, current Allocation) Decision {
-	target, quickOOM := current, d.quickOOM
-	d.quickOOM = false
+	if d.samples > 0 && now.Unix()-d.last >= vpaMemoryWindows*int64(vpaMemoryWindow/time.Second) {
+		d.expire()
+	}
+	if d.started.IsZero() {
+		return Keep(current)
+	}
+	quickOOM := !d.quickOOM.IsZero() && now.Sub(d.quickOOM) < vpaQuickOOM
+	target := current
 	outside, diff := false, 0.0
-	consider := func(band vpaBand, request int64) {
-		outside = outside || request < band.lower || request > band.upper
-		diff += math.Abs(float64(request-band.target)) / max(float64(request), 1)
+	consider := func(band VPABand, request int64) {
+		outside = outside || request < band.Lower || request > band.Upper
+		diff += math.Abs(float64(request-band.Target)) / max(float64(request), 1)
 	}
 	if d.info.HasCPU {
 		band := d.band(d.cpu, milli, vpaLeastCPU)
 		consider(band, current.CPU.Request)
-		target.CPU = d.info.Limits.Of(band.target, 0).CPU
+		target.CPU = d.info.Limits.Of(band.Target, 0).CPU
 	}
 	if d.info.HasMemory {
 		band := d.band(d.memory, 1, vpaLeastMemory)
 		consider(band, current.Memory.Request)
-		target.Memory = d.info.Limits.Of(0, band.target).Memory
+		target.Memory = d.info.Limits.Of(0, band.Target).Memory
 	}
 	switch {
 	case quickOOM && diff > 0, outside:
@@ -180,14 +212,22 @@ func (d *vpaDecider) Decide(now time.Time, current Allocation) Decision {
 		return Keep(current)
 	}
 	if d.vpa.Recreate {
-		d.started, d.replicas = now, nil
+		d.started, d.replicas, d.quickOOM = now, nil, time.Time{}
 	}
 	return Decision{Apply: true, Recreate: d.vpa.Recreate, Target: target}
 }
 
+// expire forgets everything, as VPA does without samples for so long. Pods of
+// which nothing was seen since are gone; those that come then are new.
+func (d *vpaDecider) expire() {
+	fresh := d.vpa.Start(d.info).(*vpaDecider)
+	fresh.started = time.Time{}
+	*d = *fresh
+}
+
 // band is the recommendation from one histogram. VPA cuts off, and does not
 // round, at each step.
-func (d *vpaDecider) band(h *vpaHistogram, scale, least float64) vpaBand {
+func (d *vpaDecider) band(h *vpaHistogram, scale, least float64) VPABand {
 	confidence := d.confidence()
 	estimate := func(p, factor float64) int64 {
 		value := math.Floor(h.percentile(p) * scale)
@@ -197,10 +237,10 @@ func (d *vpaDecider) band(h *vpaHistogram, scale, least float64) vpaBand {
 		}
 		return int64(max(value, least*scale))
 	}
-	return vpaBand{
-		lower:  estimate(vpaLower, math.Pow(1+0.001/confidence, -2)),
-		target: estimate(vpaTarget, 1),
-		upper:  estimate(vpaUpper, 1+1/confidence),
+	return VPABand{
+		Lower:  estimate(vpaLower, math.Pow(1+0.001/confidence, -2)),
+		Target: estimate(vpaTarget, 1),
+		Upper:  estimate(vpaUpper, 1+1/confidence),
 	}
 }
 

@@ -20,17 +20,17 @@ func TestVPARecommendsAsItsOwnCodeDoes(t *testing.T) {
 	const day = 24 * 60
 	tests := map[string]struct {
 		decider *vpaDecider
-		want    vpaBand
+		want    VPABand
 	}{
-		"an hour of one core": {minutes(flat, 61), vpaBand{1113, 1168, 29202}},
-		"a day of one core":   {minutes(flat, day+1), vpaBand{1165, 1168, 2336}},
-		"8 days of one core":  {minutes(flat, 8*day+1), vpaBand{1167, 1168, 1314}},
-		"nothing":             {minutes(flat, 0), vpaBand{25, 25, 25}},
+		"an hour of one core": {minutes(flat, 61), VPABand{1113, 1168, 29202}},
+		"a day of one core":   {minutes(flat, day+1), VPABand{1165, 1168, 2336}},
+		"8 days of one core":  {minutes(flat, 8*day+1), VPABand{1167, 1168, 1314}},
+		"nothing":             {minutes(flat, 0), VPABand{25, 25, 25}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := tc.decider.band(tc.decider.cpu, milli, vpaLeastCPU)
-			if got.lower != tc.want.lower || got.target != tc.want.target || got.upper/10 != tc.want.upper/10 {
+			if got.Lower != tc.want.Lower || got.Target != tc.want.Target || got.Upper/10 != tc.want.Upper/10 {
 				t.Errorf("band %+v, want %+v", got, tc.want)
 			}
 		})
@@ -57,7 +57,7 @@ func TestVPAForgetsWithinDays(t *testing.T) {
 				}
 				d.Observe(Sample{Start: start, End: start + 300, CPUCores: cores, MemoryBytes: -1})
 			}
-			if got := d.band(d.cpu, milli, vpaLeastCPU).target; got != tc.want {
+			if got := d.band(d.cpu, milli, vpaLeastCPU).Target; got != tc.want {
 				t.Errorf("target %dm, want %dm", got, tc.want)
 			}
 		})
