@@ -97,7 +97,9 @@ func memorySlackAtMost(points float64) mark {
 	if points > 0 {
 		what = fmt.Sprintf("memory slack, VPA's and %.0f points", 100*points)
 	}
-	return mark{what, func(c *compared) (float64, float64) { return figure(c.ours.MemorySlack), figure(c.vpa.MemorySlack) + points }, percentText}
+	return mark{what, func(c *compared) (float64, float64) {
+		return figure(c.ours.MemorySlack), figure(c.vpa.MemorySlack) + points
+	}, percentText}
 }
 
 func killsAtMost(part float64) mark {

@@ -109,7 +109,38 @@ func (p *part) report(ctx context.Context, doc *bytes.Buffer, plots string) erro
 		fmt.Fprintf(doc, "\n![Slack against risk, %s](benchmarks/%s)\n", risk.name, name)
 	}
 	writeMarks(doc, p.set.marks, compare(outcome, swept))
+	return p.robustness(ctx, doc)
+}
+
+// robustness replays the default profile and the incumbent under other
+// protocols, so that nothing rests on the one that was chosen.
+func (p *part) robustness(ctx context.Context, doc *bytes.Buffer) error {
+	doc.WriteString("\n| under another protocol | CPU slack % | CPU work short % | memory slack % | OOM / 100 d | resizes / d |\n|---|---|---|---|---|---|\n")
+	for _, v := range variants {
+		o := backtest.DefaultOptions()
+		v.change(&o)
+		outcome, err := backtest.Run(ctx, p.series, strategiesVaried, o, progress(p.set.folder+", "+v.name))
+		if err != nil {
+			return err
+		}
+		for i, name := range outcome.Strategies {
+			m := backtest.Pool(outcome.Results[i]).Metrics()
+			if v.memoryOnly && m.MemorySlack == nil {
+				continue
+			}
+			fmt.Fprintf(doc, "| %s: %s | %s | %s | %s | %s | %.2f |\n", name, v.name,
+				cell(m.CPUSlack, "%.1f", 100), cell(m.CPUWorkShort, "%.2f", 100), cell(m.MemorySlack, "%.1f", 100), cell(m.OOMPer100Days, "%.1f", 1), m.ResizesPerDay)
+		}
+	}
 	return nil
+}
+
+// cell is a figure, or a dash where there is none.
+func cell(v *float64, format string, scale float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf(format, *v*scale)
 }
 
 // curves are the strategies that are not swept, a point each.
@@ -186,12 +217,7 @@ func writeTable(doc *bytes.Buffer, outcome *backtest.Outcome) {
 		intervals := backtest.Bootstrap(outcome.Results[i], metrics...)
 		fmt.Fprintf(doc, "| %s |", name)
 		for k, c := range columns {
-			v := c.metric(&m)
-			if v == nil {
-				doc.WriteString(" – |")
-				continue
-			}
-			fmt.Fprintf(doc, " "+c.format, *v*c.scale)
+			doc.WriteString(" " + cell(c.metric(&m), c.format, c.scale))
 			if iv := intervals[k]; iv != nil {
 				fmt.Fprintf(doc, " <sub>"+c.format+"–"+c.format+"</sub>", iv.Low*c.scale, iv.High*c.scale)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -52,6 +53,21 @@ var swept = []sweep{
 	{"autopilot", []int{0, 5, 15, 30}, 15, func(percent int) backtest.Strategy {
 		return backtest.Autopilot{Margin: float64(percent) / 100}
 	}},
+}
+
+// strategiesVaried are replayed under the variants of the protocol.
+var strategiesVaried = []backtest.Strategy{backtest.Profile(v1alpha1.ProfileBalanced), backtest.NewVPA()}
+
+// variants are other protocols.
+var variants = []struct {
+	name       string
+	memoryOnly bool
+	change     func(*backtest.Options)
+}{
+	{"a resize takes a minute", false, func(o *backtest.Options) { o.Delay = time.Minute }},
+	{"the CPU limit is the request", false, func(o *backtest.Options) { o.Limits.CPUPercent = 100 }},
+	{"the memory limit is twice the request", true, func(o *backtest.Options) { o.Limits.MemoryPercent = 200 }},
+	{"nothing was observed before, all is scored", false, func(o *backtest.Options) { o.Observe = 0 }},
 }
 
 // set is one folder of traces.
@@ -124,6 +140,12 @@ window of Rzadca et al. (EuroSys 2020) with a margin of 15%, and ` + "`autopilot
 takes the memory peak. ` + "`krr`" + ` is KRR's formula, applied daily. ` + "`watched-max`" + ` is
 the peak of the first week and 15%, for ever. ` + "`provisioned`" + ` changes nothing.
 ` + "`hindsight-max`" + ` is the peak of what follows, ` + "`clairvoyant`" + ` that of each hour.
+
+**Other protocols.** Under each table stand the default profile and VPA where a
+resize takes a minute; where the CPU limit is the request, so that what does not
+fit is done later and shows as throttling; where the memory limit is twice the
+request; and where nothing was observed before, so that series of two days count
+as well and the first days are scored.
 
 **Tuning.** Parameters may be chosen on the half of Bitbrains and Azure whose
 names hash low (FNV-1a), and are reported on the other half; Borg and NAB are
