@@ -46,9 +46,11 @@ func (p Policy) Start(info SeriesInfo) Decider {
 		Template:   template,
 		Containers: []corev1.Container{container},
 		Current:    map[string]corev1.ResourceRequirements{},
-		Replicas:   1,
+		Replicas:   max(info.Written.Replicas, 1),
 		Usage:      history.Usage{Containers: map[string]*history.Container{d.name: d.container}},
 		Policy:     p.Values,
+
+		LimitRanges: info.Written.LimitRanges, Quotas: info.Written.Quotas, Node: info.Written.Node,
 	}
 	d.subject.Prepared = sizing.Prepare(d.subject.Containers, p.Values)
 	return d
@@ -56,14 +58,8 @@ func (p Policy) Start(info SeriesInfo) Decider {
 
 // containerOf is the container of a series and the pod that it is in.
 func containerOf(info SeriesInfo) (corev1.Container, *corev1.PodSpec) {
-	if info.Template != nil {
-		for _, list := range [][]corev1.Container{info.Template.Containers, info.Template.InitContainers} {
-			for _, c := range list {
-				if c.Name == info.Container {
-					return c, info.Template
-				}
-			}
-		}
+	if c, ok := info.Written.container(); ok {
+		return c, info.Written.Template
 	}
 	c := corev1.Container{Name: defaultContainer, Resources: resourcesOf(info, info.Initial)}
 	return c, &corev1.PodSpec{Containers: []corev1.Container{c}}

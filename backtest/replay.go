@@ -92,7 +92,7 @@ func newReplay(s *Series, strategy Strategy, o Options) *replay {
 	info := SeriesInfo{
 		Name: s.Name, First: time.Unix(first, 0).UTC(), Step: s.step(),
 		HasCPU: s.hasCPU(), HasMemory: s.hasMemory(),
-		Template: s.Template, Container: s.Container,
+		Written: s.Written,
 	}
 	info.Initial, info.Limits = start(s, o.Limits)
 	r := &replay{
@@ -121,7 +121,8 @@ func start(s *Series, limits Limits) (Allocation, Limits) {
 	first := s.Samples[0].Start
 	cpu, memory := s.peak(first, first+3600)
 	a := limits.OfUsage(max(factor*cpu, 0), max(factor*memory, 0))
-	written, ok := s.written()
+	container, ok := s.Written.container()
+	written := allocationOf(container.Resources)
 	given := limits.Of(s.Provisioned.CPU.Request, s.Provisioned.Memory.Request)
 	resource := func(has bool, a *Amount, written, given, least Amount, percent *int64) {
 		switch {

@@ -168,15 +168,15 @@ func TestWhatAContainerHasAtFirst(t *testing.T) {
 			want:   Allocation{Memory: Amount{200, 200}},
 		},
 		"what the template asks for, with its limit": {
-			series: Series{Samples: five(nil, []float64{5}).Samples, Template: template("1Mi", "3Mi"), Container: "app"},
+			series: Series{Samples: five(nil, []float64{5}).Samples, Written: Written{Template: template("1Mi", "3Mi"), Container: "app"}},
 			want:   Allocation{Memory: Amount{1 << 20, 3 << 20}},
 		},
 		"a limit alone is the request": {
-			series: Series{Samples: five(nil, []float64{5}).Samples, Template: template("", "3Mi"), Container: "app"},
+			series: Series{Samples: five(nil, []float64{5}).Samples, Written: Written{Template: template("", "3Mi"), Container: "app"}},
 			want:   Allocation{Memory: Amount{3 << 20, 3 << 20}},
 		},
 		"no limit where the template has none": {
-			series: Series{Samples: five(nil, []float64{5e6}).Samples, Template: template("", ""), Container: "app"},
+			series: Series{Samples: five(nil, []float64{5e6}).Samples, Written: Written{Template: template("", ""), Container: "app"}},
 			want:   Allocation{Memory: Amount{1e7, 0}},
 		},
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
 // Series is the recorded usage of one workload: of one container in each of its
@@ -20,11 +22,38 @@ type Series struct {
 	Samples []Sample
 	// Provisioned is what a person asked for; a zero request is unknown.
 	Provisioned Allocation
+	// Written is what manifests say of the workload.
+	Written Written
+}
+
+// Written is what manifests say of a workload. The zero value says nothing.
+type Written struct {
 	// Template is the pod as a person wrote it, and Container the name of the
 	// container that the series is of; nil is a pod of this container alone.
 	// What it has of requests and limits is then what was provisioned.
 	Template  *corev1.PodSpec
 	Container string
+	// Replicas share the quotas; 0 counts as one.
+	Replicas int64
+	// LimitRanges, Quotas and Node bound what may be asked for.
+	LimitRanges []corev1.LimitRange
+	Quotas      []corev1.ResourceQuota
+	Node        sizing.Capacity
+}
+
+// container is the one that the series is of; false where there is none.
+func (w *Written) container() (corev1.Container, bool) {
+	if w.Template == nil {
+		return corev1.Container{}, false
+	}
+	for _, list := range [][]corev1.Container{w.Template.Containers, w.Template.InitContainers} {
+		for _, c := range list {
+			if c.Name == w.Container {
+				return c, true
+			}
+		}
+	}
+	return corev1.Container{}, false
 }
 
 // Sample is what was used in one interval.
@@ -111,21 +140,6 @@ func (s *Series) peak(after, before int64) (cpu, memory float64) {
 		cpu, memory = max(cpu, sample.CPUCores), max(memory, sample.MemoryBytes)
 	}
 	return cpu, memory
-}
-
-// written is what the template asks for; false where there is none.
-func (s *Series) written() (a Allocation, ok bool) {
-	if s.Template == nil {
-		return a, false
-	}
-	for _, list := range [][]corev1.Container{s.Template.Containers, s.Template.InitContainers} {
-		for _, c := range list {
-			if c.Name == s.Container {
-				return allocationOf(c.Resources), true
-			}
-		}
-	}
-	return a, false
 }
 
 // allocationOf reads what a container writes. As for the API server, a limit

@@ -3,8 +3,6 @@ package backtest
 import (
 	"math"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Strategy is one way to size containers. It is safe for concurrent use; what
@@ -53,9 +51,8 @@ type SeriesInfo struct {
 	Step  time.Duration
 	// HasCPU and HasMemory say which resources the series has.
 	HasCPU, HasMemory bool
-	// Template and Container are those of the series.
-	Template  *corev1.PodSpec
-	Container string
+	// Written is what manifests say of the workload.
+	Written Written
 	// Initial is the allocation in force at the start.
 	Initial Allocation
 	// Limits is how limits go with requests.

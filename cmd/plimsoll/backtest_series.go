@@ -24,11 +24,23 @@ func (s *backtestSettings) series(ctx context.Context, set *workload.Set) ([]bac
 	var all []backtest.Series
 	for _, r := range recordings {
 		if t := targetOf(set, r.Workload); t != nil {
-			r.Template, r.Series.Container = &t.Template.Spec, r.Container
+			r.Written = written(set, t, r.Container)
 		}
 		all = append(all, r.Series)
 	}
 	return all, notes, nil
+}
+
+// written is what the manifests say of a workload.
+func written(set *workload.Set, t *workload.Target, container string) backtest.Written {
+	w := backtest.Written{
+		Template: &t.Template.Spec, Container: container, Node: largestNode(set),
+		LimitRanges: set.LimitRanges[t.Namespace], Quotas: set.Quotas[t.Namespace],
+	}
+	if t.Replicas != nil {
+		w.Replicas = int64(*t.Replicas)
+	}
+	return w
 }
 
 // recordings reads a folder as it is, and a server at the step that was asked

@@ -109,6 +109,12 @@ func (s *settings) largestNode(set *workload.Set) sizing.Capacity {
 	if len(set.Nodes) == 0 {
 		return s.node
 	}
+	return largestNode(set)
+}
+
+// largestNode is the most that a node of the manifests offers; zero without
+// any.
+func largestNode(set *workload.Set) sizing.Capacity {
 	var c sizing.Capacity
 	for _, n := range set.Nodes {
 		offered := n.Status.Allocatable
