@@ -200,11 +200,16 @@ func (item *Item) addSize(r corev1.ResourceName, s sizing.Size) {
 		}
 	}
 	set(&item.Target.Requests, s.Target.Request)
-	set(&item.Target.Limits, s.Target.Limit)
+	if *item.Current.Limits.For(r) != nil || !equal(s.Current.Limit, s.Target.Limit) {
+		// A limit that the namespace gives, and that stays, needs no writing.
+		set(&item.Target.Limits, s.Target.Limit)
+	}
 	set(&item.Lower, &s.Lower)
 	set(&item.Upper, &s.Upper)
 	set(&item.Uncapped, &s.Uncapped)
 }
+
+func equal(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // written is what a manifest writes, as it writes it.
 func written(list corev1.ResourceList) Amounts {

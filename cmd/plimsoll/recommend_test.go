@@ -212,6 +212,21 @@ func TestShortHistoryLowersNothing(t *testing.T) {
 	}
 }
 
+func TestALimitThatTheNamespaceGivesIsNotWrittenIntoTheTarget(t *testing.T) {
+	history := folder(t, map[string]string{"shop/a.csv": csv(0.1, 100<<20), "shop/b.csv": csv(0.1, 2<<30)})
+	manifests := folder(t, map[string]string{"all.yaml": strings.Join([]string{
+		deployment("shop", "a", "{requests: {memory: 200Mi}}"), deployment("shop", "b", "{requests: {memory: 200Mi}}"),
+		"apiVersion: v1\nkind: LimitRange\nmetadata: {name: usual, namespace: shop}\nspec: {limits: [{type: Container, default: {memory: 1Gi}}]}\n",
+	}, "---\n")})
+	all := items(t, append([]string{"--history", history, "--manifests", manifests}, strings.Fields(exact)...)...)
+	if a := all[0]; a.Target.Limits.Memory != nil {
+		t.Errorf("a limit of %s appeared", *a.Target.Limits.Memory)
+	}
+	if b := all[1]; b.Target.Limits.Memory == nil || *b.Target.Limits.Memory != "2Gi" {
+		t.Errorf("the namespace's limit is below the need, and the target says nothing: %v", b.Target.Limits.Memory)
+	}
+}
+
 func TestFailOn(t *testing.T) {
 	history := folder(t, map[string]string{"shop/a.csv": csv(1, 1<<30)})
 	manifests := folder(t, map[string]string{"a.yaml": deployment("shop", "a", `{requests: {cpu: 500m, memory: 1200Mi}}`)})
