@@ -65,6 +65,9 @@ func (s *backtestSettings) tested(stdin io.Reader) ([]backtest.Strategy, error) 
 	}
 	var all []backtest.Strategy
 	taken := map[string]bool{}
+	for _, c := range s.compared {
+		taken[c.Name()] = true
+	}
 	for _, path := range s.policies {
 		set, err := workload.Read([]string{path}, stdin, workload.Options{Namespace: s.namespace})
 		if err != nil {
