@@ -52,6 +52,7 @@ type axis struct {
 	current  Amount
 	moves    Moves
 	cooldown time.Duration
+	maxStep  int   // per cent that one decrease takes away
 	least    int64 // change
 	grain    int64
 	killed   bool
@@ -59,9 +60,9 @@ type axis struct {
 
 func (p *Plan) axis(r corev1.ResourceName) axis {
 	if r == corev1.ResourceCPU {
-		return axis{p.Current.CPU, p.CPU, p.Policy.Pace.CPUDecreaseCooldown, effective.MinChangeMilli, 1, false}
+		return axis{p.Current.CPU, p.CPU, p.Policy.Pace.CPUDecreaseCooldown, p.Policy.Pace.CPUMaxStepPercent, effective.MinChangeMilli, 1, false}
 	}
-	return axis{p.Current.Memory, p.Memory, p.Policy.Pace.MemoryDecreaseCooldown, effective.MinChangeBytes, 1 << 20, p.Killed}
+	return axis{p.Current.Memory, p.Memory, p.Policy.Pace.MemoryDecreaseCooldown, p.Policy.Pace.MaxStepPercent, effective.MinChangeBytes, 1 << 20, p.Killed}
 }
 
 // move is what one resource should have now.
@@ -110,7 +111,7 @@ func (p *Plan) worthwhile(r axis, target Amount) bool {
 
 // step takes away no more than a decrease may.
 func (p *Plan) step(r axis, target Amount) Amount {
-	keep := 1 - float64(p.Policy.Pace.MaxStepPercent)/100
+	keep := 1 - float64(r.maxStep)/100
 	least := func(now int64) int64 {
 		steps := math.Ceil(float64(now) * keep / float64(r.grain))
 		return min(int64(steps)*r.grain, now)

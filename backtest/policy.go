@@ -9,6 +9,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/recommender"
 	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
@@ -53,6 +54,7 @@ func (p Policy) Start(info SeriesInfo) Decider {
 		LimitRanges: info.Written.LimitRanges, Quotas: info.Written.Quotas, Node: info.Written.Node,
 	}
 	d.subject.Prepared = sizing.Prepare(d.subject.Containers, p.Values)
+	d.container.Watcher = recommender.NewTrial(recommender.TermsOf(p.Values.Container(d.name)))
 	return d
 }
 

@@ -40,6 +40,10 @@ func (w *work) history(h *history.Container) {
 	}
 	w.bounds(&w.need.CPU, w.in.Policy.CPU.MarginPercent)
 	w.bounds(&w.need.Memory, w.in.Policy.Memory.MarginPercent)
+	w.headroom(&w.need.Memory)
+	if w.trial != nil {
+		w.trialBounds()
+	}
 }
 
 // seen is how much time a sketch covers: from its first to its last sample,
@@ -75,5 +79,26 @@ func (w *work) sourceFaults() {
 	}
 	if w.in.History == nil && len(w.in.Faults) == 0 {
 		w.reason(v1alpha1.ReasonNoSeries)
+	}
+}
+
+// trialBounds is what a trial knows beyond the window: that a workload was seen
+// for days before a gap, and that load is load however short the history.
+func (w *work) trialBounds() {
+	cpu := &w.need.CPU
+	half := 1 + float64(max(w.in.Policy.CPU.MarginPercent, w.in.MinChangePercent))/100
+	if w.trial.tight {
+		cpu.Lower = max(cpu.Lower, cpu.Target/half)
+	}
+	if cpu.Proven = len(w.in.Faults) == 0 && w.trial.seen >= w.in.Minimum; cpu.Proven {
+		cpu.Upper = min(cpu.Upper, cpu.Target*half)
+	}
+}
+
+// headroom keeps half of memory's margin free: what passes CPU's need waits, and
+// what passes a memory limit is killed.
+func (w *work) headroom(e *Estimate) {
+	if margin := float64(w.in.Policy.Memory.MarginPercent) / 100; e.Known {
+		e.Lower = max(e.Lower, e.Target*(1+margin/2)/(1+margin))
 	}
 }

@@ -45,12 +45,15 @@ func (w *work) cpu(h *history.Container) {
 			"%d of %d samples were held down by the CPU limit, in %.0f%% of their periods on average; they count as that much more",
 			t.Censored, t.Samples, 100*t.ShareSum/float64(t.Censored)))
 	}
-	value := w.estimate(corev1.ResourceCPU, sketch, e.Demand, w.in.Policy.CPU)
-	level := func(d history.Distribution) (float64, string) {
-		q, _ := d.Quantile(cpuRecentQuantile)
-		return q, "p90"
+	value, ok := w.tried(h)
+	if !ok {
+		value = w.estimate(corev1.ResourceCPU, sketch, e.Demand, w.in.Policy.CPU)
+		level := func(d history.Distribution) (float64, string) {
+			q, _ := d.Quantile(cpuRecentQuantile)
+			return q, "p90"
+		}
+		value = w.atLeastRecent(corev1.ResourceCPU, sketch, value, level)
 	}
-	value = w.atLeastRecent(corev1.ResourceCPU, sketch, value, level)
 	e.Target = w.withMargin(corev1.ResourceCPU, value, w.in.Policy.CPU.MarginPercent)
 }
 

@@ -2,6 +2,7 @@ package recommender
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,12 +15,17 @@ import (
 // faith, and a leak takes whatever it gets.
 const leakFactor = 4
 
-// oomFloor raises memory to what the kills in the window ask for: for each, the
-// larger of the bumps over the limit that was really in force. The base is a
-// fact and never our own result, so that repeated kills at one limit ask for
-// the same.
+// bumpFor is how long a kill asks for more than was known to be needed. Within
+// a day the container has shown what it takes, and a guess that lasts a week
+// only lies idle.
+const bumpFor = 24 * time.Hour
+
+// oomFloor raises memory to what the kills in the window ask for. A kill is a
+// peak at the limit that was really in force, and for a day it asks for the
+// larger of the bumps over that. The base is a fact and never our own result,
+// so that repeated kills at one limit ask for the same.
 func (w *work) oomFloor(h *history.Container, e *Estimate) {
-	floor, base, limits := 0.0, 0.0, map[float64]bool{}
+	floor, base, bumped, limits := 0.0, 0.0, false, map[float64]bool{}
 	kills := 0
 	for _, k := range h.OOMKills {
 		if k.At.After(w.in.Now) || !k.At.After(w.in.Now.Add(-w.in.Window)) {
@@ -31,16 +37,26 @@ func (w *work) oomFloor(h *history.Container, e *Estimate) {
 		}
 		kills++
 		limits[size] = true
-		if asked := w.bumped(size); asked > floor {
-			floor, base = asked, size
+		fresh := k.At.After(w.in.Now.Add(-bumpFor))
+		asked := size * (1 + float64(w.in.Policy.Memory.MarginPercent)/100)
+		if fresh {
+			asked = w.bumped(size)
+		}
+		if asked > floor {
+			floor, base, bumped = asked, size, fresh
 		}
 	}
 	if kills == 0 {
 		return
 	}
 	w.reason(v1alpha1.ReasonOOMKilled)
-	note := fmt.Sprintf("%d out-of-memory kills in the window, the largest at %s; plus the larger of %d%% and %s",
-		kills, formatBytes(base), w.in.Policy.OOMBumpPercent, formatBytes(float64(w.in.Policy.OOMBumpBytes)))
+	note := fmt.Sprintf("%d out-of-memory kills in the window, the largest at %s", kills, formatBytes(base))
+	if bumped {
+		note += fmt.Sprintf("; plus, for a day, the larger of %d%% and %s",
+			w.in.Policy.OOMBumpPercent, formatBytes(float64(w.in.Policy.OOMBumpBytes)))
+	} else {
+		note += fmt.Sprintf("; plus the %d%% margin", w.in.Policy.Memory.MarginPercent)
+	}
 	if most := leakFactor * w.in.TemplateMemoryBytes; most > 0 && len(limits) > 1 && floor > most {
 		floor = most
 		w.reason(v1alpha1.ReasonSuspectedLeak)

@@ -66,6 +66,10 @@ func (n *Need) For(r corev1.ResourceName) *Estimate {
 	return &n.Memory
 }
 
+// MayLower says whether a resource may be lowered on the strength of what is
+// known.
+func (n *Need) MayLower(r corev1.ResourceName) bool { return n.Decreasable || n.For(r).Proven }
+
 // Estimate is the need of one resource, in cores or bytes. Lower ≤ Target ≤
 // Upper.
 type Estimate struct {
@@ -86,6 +90,9 @@ type Estimate struct {
 	LimitFloor float64
 	// Samples is how many samples stand behind the figures.
 	Samples int
+	// Proven means that the target was tried for long enough to be lowered to,
+	// although little of that is left in the window.
+	Proven bool
 	// ThrottledShare is the share of samples that a CPU limit held down.
 	ThrottledShare float64
 }
@@ -149,6 +156,8 @@ func Recommend(in Input) Need {
 type work struct {
 	in   Input
 	need Need
+	// trial is what CPU's trial says; nil without one.
+	trial *trialed
 }
 
 func (w *work) step(name StepName, r corev1.ResourceName, value float64, note string) {

@@ -42,7 +42,7 @@ func (l *line) bound() {
 // reason is the need's own: history too short, or not whole.
 func (l *line) keepWithoutEvidence() {
 	now := float64(orZero(l.current.Request))
-	if l.of.Need.Decreasable || now <= l.target {
+	if l.of.Need.MayLower(l.unit.resource) || now <= l.target {
 		return
 	}
 	l.target, l.upper = now, max(l.upper, now)

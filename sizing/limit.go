@@ -117,7 +117,7 @@ func (l *line) limitFor(mode coupling, request int64) (limit *int64, ok bool) {
 	wanted := l.wantedLimit(mode, request)
 	wanted = max(wanted, float64(request), float64(l.limits.least))
 	now := float64(orZero(l.current.Limit))
-	if wanted < now && !l.of.Need.Decreasable {
+	if wanted < now && !l.of.Need.MayLower(l.unit.resource) {
 		wanted = now
 	}
 	if wanted == now && mode == upward {

@@ -39,13 +39,19 @@ const (
 	MinChangeBytes = 16 << 20
 )
 
+// wholeStep lets a decrease of CPU be made at once: what turns out to be missing
+// is given back within minutes, and nothing dies of it.
+const wholeStep = 100
+
 // Pace is how fast running pods are changed: the least times between two
 // increases, and between two decreases of one resource, and the most that one
 // decrease takes away.
 type Pace struct {
 	IncreaseCooldown                            time.Duration
 	CPUDecreaseCooldown, MemoryDecreaseCooldown time.Duration
-	MaxStepPercent                              int
+	// MaxStepPercent holds for memory, and for CPU as well where the policy
+	// writes it.
+	MaxStepPercent, CPUMaxStepPercent int
 }
 
 // Startup is a boost in force.
@@ -72,6 +78,9 @@ type Container struct {
 	CPU, Memory  Resource
 	WholeCores   v1alpha1.WholeCores
 	CoreMultiple int64
+	// ShortageCost is how many idle cores weigh as much as one that is wanted
+	// and not there, where the estimator of CPU is chosen by replay.
+	ShortageCost int
 	// OOMBumpPercent and OOMBumpBytes are how far a kill raises the need.
 	OOMBumpPercent int64
 	OOMBumpBytes   int64
@@ -119,9 +128,10 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 		MinChangePercent: r.number("update.minChangePercent", spec.Update.MinChangePercent, params.minChange, true),
 		Pace: Pace{
 			IncreaseCooldown:       seconds(r.number("update.increase.cooldownSeconds", spec.Update.Increase.CooldownSeconds, 60, false)),
-			CPUDecreaseCooldown:    seconds(r.number("update.decrease.cpuCooldownSeconds", spec.Update.Decrease.CPUCooldownSeconds, 21600, false)),
+			CPUDecreaseCooldown:    seconds(r.number("update.decrease.cpuCooldownSeconds", spec.Update.Decrease.CPUCooldownSeconds, 10800, false)),
 			MemoryDecreaseCooldown: seconds(r.number("update.decrease.memoryCooldownSeconds", spec.Update.Decrease.MemoryCooldownSeconds, 86400, false)),
 			MaxStepPercent:         r.number("update.decrease.maxStepPercent", spec.Update.Decrease.MaxStepPercent, params.maxStep, true),
+			CPUMaxStepPercent:      wholeStep,
 		},
 		spec: spec,
 	}
@@ -137,6 +147,9 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 		if s.CPU.Value != nil {
 			p.Startup.ValueMilli = s.CPU.Value.MilliValue()
 		}
+	}
+	if step := spec.Update.Decrease.MaxStepPercent; step != nil {
+		p.Pace.CPUMaxStepPercent = int(*step)
 	}
 	p.Origins = r.origins
 	return p
@@ -162,9 +175,10 @@ func (p Policy) Container(name string) Container {
 		CPU:          r.resource("cpu", cpu.ResourcePolicy, resource.Milli, bounds{params.cpuPercentile, params.cpuMargin, 10}),
 		WholeCores:   choose(&r, "cpu.wholeCores", cpu.WholeCores, v1alpha1.WholeCoresAuto),
 		CoreMultiple: int64(r.number("cpu.coreMultiple", cpu.CoreMultiple, 1, false)),
+		ShortageCost: params.shortageCost,
 
 		Memory:         r.resource("memory", memory.ResourcePolicy, 0, bounds{params.memoryPercentile, params.memoryMargin, 16 << 20}),
-		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, 20, false)),
+		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, 50, false)),
 		OOMBumpBytes:   r.quantity("memory.oom.bumpMin", memory.OOM.BumpMin, 0, 100<<20),
 		Rounding:       choose(&r, "memory.rounding", memory.Rounding, v1alpha1.RoundingMiB),
 		Adjust:         choose(&r, "memory.adjust", memory.Adjust, v1alpha1.AdjustAuto),

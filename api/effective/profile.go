@@ -3,11 +3,11 @@ package effective
 import "github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 
 // parameters is what a profile decides: everything that trades cost against
-// risk. What no
-// profile varies has its default in policy.go.
+// risk. What no profile varies has its default in policy.go.
 type parameters struct {
 	cpuPercentile    int32
 	cpuMargin        int32
+	shortageCost     int
 	memoryPercentile int32
 	memoryMargin     int32
 	minChange        int32
@@ -16,7 +16,7 @@ type parameters struct {
 
 // profiles are argued in docs/design/0002-profiles.md.
 var profiles = map[v1alpha1.Profile]parameters{
-	v1alpha1.ProfileBalanced:    {cpuPercentile: 95, cpuMargin: 15, memoryPercentile: 100, memoryMargin: 15, minChange: 10, maxStep: 25},
-	v1alpha1.ProfileCost:        {cpuPercentile: 90, cpuMargin: 10, memoryPercentile: 100, memoryMargin: 10, minChange: 10, maxStep: 50},
-	v1alpha1.ProfileReliability: {cpuPercentile: 99, cpuMargin: 25, memoryPercentile: 100, memoryMargin: 30, minChange: 10, maxStep: 15},
+	v1alpha1.ProfileBalanced:    {cpuPercentile: 95, cpuMargin: 15, shortageCost: 20, memoryPercentile: 100, memoryMargin: 10, minChange: 5, maxStep: 25},
+	v1alpha1.ProfileCost:        {cpuPercentile: 90, cpuMargin: 10, shortageCost: 10, memoryPercentile: 100, memoryMargin: 5, minChange: 5, maxStep: 50},
+	v1alpha1.ProfileReliability: {cpuPercentile: 99, cpuMargin: 25, shortageCost: 100, memoryPercentile: 100, memoryMargin: 30, minChange: 5, maxStep: 15},
 }

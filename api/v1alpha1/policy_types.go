@@ -314,7 +314,7 @@ const (
 // OOMPolicy is how far an out-of-memory kill raises the need: the larger of
 // the two over the limit at the kill. Both zero: not at all.
 type OOMPolicy struct {
-	// bumpPercent of the limit at the kill. Default: 20.
+	// bumpPercent of the limit at the kill. Default: 50.
 	// +optional
 	BumpPercent *int32 `json:"bumpPercent,omitempty"`
 	// bumpMin is the least that is added, in whole bytes. Default: 100Mi.
@@ -392,13 +392,14 @@ type Increase struct {
 
 // Decrease is the pace of decreases.
 type Decrease struct {
-	// cpuCooldownSeconds between two decreases of CPU. Default: 21600.
+	// cpuCooldownSeconds between two decreases of CPU. Default: 10800.
 	// +optional
 	CPUCooldownSeconds *int32 `json:"cpuCooldownSeconds,omitempty"`
 	// memoryCooldownSeconds between two decreases of memory. Default: 86400.
 	// +optional
 	MemoryCooldownSeconds *int32 `json:"memoryCooldownSeconds,omitempty"`
-	// maxStepPercent is the most that one decrease takes away. Default: 25.
+	// maxStepPercent is the most that one decrease takes away. Default: for
+	// memory 25, or what the profile says; CPU is lowered in one step.
 	// +optional
 	MaxStepPercent *int32 `json:"maxStepPercent,omitempty"`
 }
