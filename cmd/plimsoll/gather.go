@@ -219,32 +219,3 @@ func (g *gathered) incomplete() bool {
 	}
 	return false
 }
-
-// shortage is how many workloads have less history than their window.
-type shortage struct {
-	workloads     int
-	least, window time.Duration
-}
-
-func (g *gathered) shortHistory() shortage {
-	var short shortage
-	for i := range g.subjects {
-		s := &g.subjects[i]
-		covered := time.Duration(0)
-		for _, c := range s.usage.Containers {
-			for _, first := range []time.Time{c.CPU.First(), c.Memory.First()} {
-				if !first.IsZero() {
-					covered = max(covered, g.now.Sub(first)+s.policy.Step)
-				}
-			}
-		}
-		if covered == 0 || covered >= s.policy.Window-time.Hour {
-			continue
-		}
-		if short.workloads == 0 || covered < short.least {
-			short.least, short.window = covered, s.policy.Window
-		}
-		short.workloads++
-	}
-	return short
-}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +63,7 @@ func (o *options) run(ctx context.Context, s streams) error {
 	if err := list.Write(s.out, settings.format, colours(s.out)); err != nil {
 		return fmt.Errorf("writing recommendations: %w", err)
 	}
-	gathered.warn(s.err)
+	gathered.warn(s.err, items)
 	switch {
 	case gathered.incomplete():
 		return exitStatus(exitIncomplete)
@@ -75,15 +75,26 @@ func (o *options) run(ctx context.Context, s streams) error {
 }
 
 // warn says, once each, what a reader of the table should know about it.
-func (g *gathered) warn(w io.Writer) {
+func (g *gathered) warn(w io.Writer, items []report.Item) {
 	for _, note := range g.notes {
 		fmt.Fprintln(w, "Warning:", note)
 	}
 	g.warnOfFaults(w)
-	if short := g.shortHistory(); short.workloads > 0 {
-		fmt.Fprintf(w, "Warning: the history of %d workloads is shorter than the window; the shortest covers %s of %s.\n",
-			short.workloads, days(short.least), days(short.window))
+	if short := shortHistory(items); len(short) > 0 {
+		fmt.Fprintf(w, "Warning: the source has less history than the window of %d workloads: %s.\n", len(short), listed(short))
 	}
+}
+
+// shortHistory are the workloads whose window the source does not cover.
+func shortHistory(items []report.Item) []string {
+	var short []string
+	for i := range items {
+		name := fmt.Sprintf("%s %s/%s", items[i].Kind, items[i].Namespace, items[i].Name)
+		if slices.Contains(items[i].Reasons, v1alpha1.ReasonWindowNotCovered) && !slices.Contains(short, name) {
+			short = append(short, name)
+		}
+	}
+	return short
 }
 
 // warnOfFaults says what the source could not give. Workloads that it merely
@@ -109,25 +120,17 @@ func (g *gathered) warnOfFaults(w io.Writer) {
 		}
 	}
 	if len(unknown) > 0 {
-		shown := unknown[:min(len(unknown), most)]
-		fmt.Fprintf(w, "Warning: no data on %d of %d workloads in the window: %s%s.\n",
-			len(unknown), len(g.subjects), strings.Join(shown, ", "), more(len(unknown)-len(shown)))
+		fmt.Fprintf(w, "Warning: no data on %d of %d workloads in the window: %s.\n", len(unknown), len(g.subjects), listed(unknown))
 	}
 }
 
-func more(n int) string {
-	if n <= 0 {
-		return ""
+// listed names a few and counts the rest.
+func listed(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf(" and %d more", n)
-}
-
-// days is a duration as a person says it.
-func days(d time.Duration) string {
-	if d < 48*time.Hour {
-		return fmt.Sprintf("%.1f h", d.Hours())
-	}
-	return fmt.Sprintf("%.1f d", d.Hours()/24)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 var errNoWorkloads = errors.New("no workload is left to recommend for")

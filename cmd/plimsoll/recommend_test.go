@@ -207,7 +207,7 @@ func TestShortHistoryLowersNothing(t *testing.T) {
 	if b := all[1]; *b.Target.Requests.CPU != "115m" || *b.Target.Requests.Memory == "1Gi" {
 		t.Errorf("an increase needs no minimum of history: %s, %s", *b.Target.Requests.CPU, *b.Target.Requests.Memory)
 	}
-	if !strings.Contains(r.err, "shorter than the window") {
+	if !strings.Contains(r.err, "less history than the window") {
 		t.Errorf("no word of the window: %s", r.err)
 	}
 }
