@@ -121,3 +121,50 @@ func oneEach(samples []backtest.Sample) []backtest.Sample {
 	}
 	return kept
 }
+
+// AsReplicas makes one workload of series that share a group: their containers
+// become its replicas, and what each had at first, the largest of it, what all
+// have. Series without a group, or alone in it, stay as they are.
+func AsReplicas(all []Series) []Series {
+	groups := map[string][]Series{}
+	var order []string
+	for _, s := range all {
+		key := s.Group
+		if key == "" {
+			key = s.Name
+		}
+		if len(groups[key]) == 0 {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], s)
+	}
+	var joined []Series
+	for _, key := range order {
+		group := groups[key]
+		if len(group) == 1 {
+			joined = append(joined, group[0])
+			continue
+		}
+		one := group[0]
+		one.Name = one.Workload.Namespace + "/" + key
+		var pods []pod
+		for _, s := range group {
+			pods = append(pods, podOf(s.Samples))
+			one.Provisioned.CPU.Request = max(one.Provisioned.CPU.Request, s.Provisioned.CPU.Request)
+			one.Provisioned.Memory.Request = max(one.Provisioned.Memory.Request, s.Provisioned.Memory.Request)
+		}
+		one.Samples, _ = merged(pods)
+		joined = append(joined, one)
+	}
+	return joined
+}
+
+func podOf(samples []backtest.Sample) pod {
+	var p pod
+	for _, s := range samples {
+		p.starts, p.ends = append(p.starts, s.Start), append(p.ends, s.End)
+		p.cpu, p.memory = append(p.cpu, s.CPUCores), append(p.memory, s.MemoryBytes)
+		p.throttled = append(p.throttled, s.Throttled)
+	}
+	return p
+}

@@ -148,3 +148,32 @@ func TestAnySourceGivesTheSameSeries(t *testing.T) {
 		t.Errorf("series (-folder +source):\n%s", diff)
 	}
 }
+
+func TestSeriesOfOneGroupBecomeReplicas(t *testing.T) {
+	root := folder(t, map[string]string{
+		"manifest.csv": "set,file,provisioned_cores,provisioned_memory_bytes,replica_group\na,x.csv,2,100,job\na,y.csv,3,50,job\na,z.csv,,,\n",
+		"a/x.csv":      header + "0,1,10\n300,1,10\n",
+		"a/y.csv":      header + "20,2,20\n320,2,20\n",
+		"a/z.csv":      header + "0,3,30\n",
+	})
+	all, _, err := Read(t.Context(), root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := AsReplicas(all)
+	if len(joined) != 2 || joined[0].Name != "a/job" || joined[1].Name != "a/z" {
+		t.Fatalf("%d series, want a/job and a/z", len(joined))
+	}
+	want := []backtest.Sample{
+		{Replica: 0, Start: 0, End: 300, CPUCores: 1, MemoryBytes: 10},
+		{Replica: 1, Start: 0, End: 300, CPUCores: 2, MemoryBytes: 20},
+		{Replica: 0, Start: 300, End: 600, CPUCores: 1, MemoryBytes: 10},
+		{Replica: 1, Start: 300, End: 600, CPUCores: 2, MemoryBytes: 20},
+	}
+	if diff := cmp.Diff(want, joined[0].Samples, ignoreThrottled); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	if got, want := joined[0].Provisioned, (backtest.Allocation{CPU: backtest.Amount{Request: 3000}, Memory: backtest.Amount{Request: 100}}); got != want {
+		t.Errorf("provisioned %+v, want %+v", got, want)
+	}
+}

@@ -18,9 +18,9 @@ import (
 type part struct {
 	set   *set
 	title string
-	// tuned means that parameters may have been chosen on these series.
-	tuned  bool
-	series []backtest.Series
+	// tableOnly leaves plots and marks to the part that they are about.
+	tableOnly bool
+	series    []backtest.Series
 }
 
 // run replays all parts and writes what came of it.
@@ -59,7 +59,7 @@ func (s *set) parts(ctx context.Context, traces string) ([]part, error) {
 	}
 	whole := part{set: s, title: "all series, none of them used for tuning"}
 	report := part{set: s, title: "the half that was not used for tuning"}
-	tune := part{set: s, title: "the half that may be used for tuning", tuned: true}
+	tune := part{set: s, title: "the half that may be used for tuning", tableOnly: true}
 	for _, one := range all {
 		switch {
 		case !s.tunable:
@@ -69,6 +69,13 @@ func (s *set) parts(ctx context.Context, traces string) ([]part, error) {
 		default:
 			report.series = append(report.series, one.Series)
 		}
+	}
+	if s.replicas {
+		joined := part{set: s, title: "the tasks of a job as replicas of one workload", tableOnly: true}
+		for _, one := range recorded.AsReplicas(all) {
+			joined.series = append(joined.series, one.Series)
+		}
+		return []part{whole, joined}, nil
 	}
 	if !s.tunable {
 		return []part{whole}, nil
@@ -87,7 +94,7 @@ func (p *part) report(ctx context.Context, doc *bytes.Buffer, plots string) erro
 	fmt.Fprintf(doc, "%d of %d series are long enough to score", scored, len(p.series))
 	fmt.Fprintf(doc, ", %.0f container-days.\n\n", backtest.Pool(outcome.Results[0]).Metrics().Days)
 	writeTable(doc, outcome)
-	if p.tuned {
+	if p.tableOnly {
 		return nil
 	}
 	swept, err := p.sweep(ctx)

@@ -75,12 +75,14 @@ type set struct {
 	folder, title string
 	// tunable sets are split into a half for tuning and one for reports.
 	tunable bool
-	marks   []mark
-	caveats string
+	// replicas reports the groups of the set as workloads, too.
+	replicas bool
+	marks    []mark
+	caveats  string
 }
 
 var sets = []set{
-	{"google-borg-2019", "Borg", false, []mark{
+	{"google-borg-2019", "Borg", false, true, []mark{
 		slackAtMost(0.30), shortAtMost(0.5), allResizes(6), memorySlackAtMost(0), killsAtMost(10), fewResizes,
 	}, `
 Tasks of two jobs of Google's Borg cells (cluster-data v3, 2019). CPU is the mean
@@ -90,7 +92,7 @@ job, so that they are replicas rather than independent workloads: the intervals
 are too narrow. Several have holes of days, which are not scored. What was
 provisioned is the limit in force at the start. It is the best memory data there
 is in public, and it is one job.`},
-	{"bitbrains-rnd-2013-08", "Bitbrains", true, []mark{
+	{"bitbrains-rnd-2013-08", "Bitbrains", true, false, []mark{
 		slackAtMost(0.53), shortAtMost(1.0 / 3), memorySlackAtMost(0.03), killsAtMost(8), fewResizes,
 	}, `
 Virtual machines of a hosting provider (GWA-T-12 Rnd, August 2013), chosen by
@@ -98,13 +100,13 @@ load and burstiness and not at random. Memory is what the hypervisor calls
 *active*: far spikier than a working set. Slack and kills of memory are therefore
 a stress test, and no figures for containers. What was provisioned is each
 machine's size.`},
-	{"azure-vm-2017", "Azure", true, []mark{
+	{"azure-vm-2017", "Azure", true, false, []mark{
 		shortAt(0, 1), shortAt(0.05, 0.4), fewResizes,
 	}, `
 Virtual machines of the Azure Public Dataset V1. Per cent of a machine, taken as
 4 cores; no memory. What was provisioned is not known, and is taken as twice the
 first hour's peak.`},
-	{"nab-aws-cloudwatch", "NAB", false, []mark{
+	{"nab-aws-cloudwatch", "NAB", false, false, []mark{
 		shortAt(0, 0.25), fewResizes,
 	}, `
 Three CloudWatch series of the Numenta Anomaly Benchmark, which holds them for
