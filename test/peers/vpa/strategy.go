@@ -29,6 +29,9 @@ import (
 
 // Strategy is VPA with its defaults, in place.
 type Strategy struct {
+	// recreate means that pods are evicted instead.
+	recreate bool
+
 	recommender   logic.PodResourceRecommender
 	format        logic.RecommendationFormat
 	postProcessor routines.RecommendationPostProcessor
@@ -77,8 +80,21 @@ func New() *Strategy {
 	}
 }
 
+// NewRecreate is VPA with its defaults and update mode Recreate, which was its
+// only one for long.
+func NewRecreate() *Strategy {
+	s := New()
+	s.recreate = true
+	return s
+}
+
 // Name implements backtest.Strategy.
-func (*Strategy) Name() string { return "vpa (own code)" }
+func (s *Strategy) Name() string {
+	if s.recreate {
+		return "vpa-recreate (own code)"
+	}
+	return "vpa (own code)"
+}
 
 const (
 	namespace = "default"
@@ -95,6 +111,9 @@ func (s *Strategy) Start(info backtest.SeriesInfo) backtest.Decider { return s.s
 func (s *Strategy) start(info backtest.SeriesInfo) *Decider {
 	d := &Decider{strategy: s, info: info, started: info.First}
 	mode := vpav1.UpdateModeInPlaceOrRecreate
+	if s.recreate {
+		mode = vpav1.UpdateModeRecreate
+	}
 	var controlled []corev1.ResourceName
 	if info.HasCPU {
 		controlled = append(controlled, corev1.ResourceCPU)
@@ -247,7 +266,11 @@ func (d *Decider) Decide(now time.Time, current backtest.Allocation) backtest.De
 	target := current
 	set(&target.CPU, all[0], corev1.ResourceCPU, (*resource.Quantity).MilliValue)
 	set(&target.Memory, all[0], corev1.ResourceMemory, (*resource.Quantity).Value)
-	return backtest.Decision{Apply: true, Target: target}
+	if d.strategy.recreate {
+		d.deletePods()
+		d.started = now
+	}
+	return backtest.Decision{Apply: true, Recreate: d.strategy.recreate, Target: target}
 }
 
 // expire drops state without samples for eight days, as the recommender does.
@@ -258,10 +281,15 @@ func (d *Decider) expire(now time.Time) {
 	if len(d.replicas) == 0 || d.cluster.StateMapSize() > 0 {
 		return
 	}
+	d.deletePods()
+	d.started = time.Time{}
+}
+
+func (d *Decider) deletePods() {
 	for i := range d.replicas {
 		d.cluster.DeletePod(d.replicas[i].id.PodID)
 	}
-	d.replicas, d.started = nil, time.Time{}
+	d.replicas = nil
 }
 
 // noControllers finds no controllers, on which nothing depends while pods run.

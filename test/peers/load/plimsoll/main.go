@@ -1,0 +1,71 @@
+// Command plimsoll reads a history from Prometheus by the product's own source,
+// and prints what it took.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/history/prometheus"
+)
+
+func main() {
+	settings := prometheus.DefaultSettings()
+	flag.StringVar(&settings.URL, "url", "", "base of the server's API")
+	flag.BoolVar(&settings.Compress, "compress", false, "ask for compressed answers")
+	days := flag.Int("days", 8, "length of the history")
+	step := flag.Duration("step", 5*time.Minute, "resolution of the history")
+	now := flag.Int64("now", 0, "end of the history, in seconds since 1970")
+	deployments := flag.Int("deployments", 250, "how many Deployments there are")
+	flag.Parse()
+	l, err := load(settings, *days, *deployments, *step, time.Unix(*now, 0).UTC())
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(l)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// loaded is what the programs of the benchmark print.
+type loaded struct {
+	Seconds    float64 `json:"seconds"`
+	Containers int     `json:"containers"`
+	// CPUSamples are those of all containers.
+	CPUSamples int `json:"cpuSamples"`
+}
+
+func load(settings prometheus.Settings, days, deployments int, step time.Duration, now time.Time) (loaded, error) {
+	start := time.Now()
+	source, err := prometheus.New(settings)
+	if err != nil {
+		return loaded{}, err
+	}
+	q := history.Query{From: now.AddDate(0, 0, -days), To: now, Step: step}
+	for i := range deployments {
+		q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: history.WorkloadKey{
+			Namespace: fmt.Sprintf("team-%d", i%5), Kind: "Deployment", Name: fmt.Sprintf("service-%03d", i),
+		}})
+	}
+	usage, err := source.Load(context.Background(), q)
+	if err != nil {
+		return loaded{}, err
+	}
+	l := loaded{Seconds: time.Since(start).Seconds()}
+	for _, u := range usage {
+		if len(u.Faults) > 0 {
+			return loaded{}, fmt.Errorf("reading %s: %v", u.Workload, u.Faults)
+		}
+		for _, c := range u.Containers {
+			l.Containers++
+			l.CPUSamples += c.CPU.Count()
+		}
+	}
+	return l, nil
+}
