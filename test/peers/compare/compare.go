@@ -17,12 +17,10 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/peers/vpa"
 )
 
-// Set is what came of the series of one set, or of the half of it that is
-// reported.
+// Set is what came of the series of one set, or of a part of it.
 type Set struct {
-	// Folder and Part name it, as package backtest/cmd/benchmarks does.
 	Folder string `json:"folder"`
-	Part   string `json:"part"`
+	Part   Part   `json:"part"`
 	// Series are those in it, Scored those that are long enough.
 	Series int             `json:"series"`
 	Scored int             `json:"scored"`
@@ -31,22 +29,30 @@ type Set struct {
 	MedianResizesPerDay map[string]float64 `json:"medianResizesPerDay"`
 }
 
+// Part is which series of a set are pooled, as in docs/benchmarks.md.
+type Part string
+
 // Parts of a set.
 const (
-	All    = "all"
-	Report = "report" // not used for tuning
-	Tuning = "tuning"
+	// All is every series by itself.
+	All Part = "all"
+	// Reported and Tuned are the halves of which parameters were chosen on the
+	// second.
+	Reported Part = "reported"
+	Tuned    Part = "tuned"
+	// Replicas joins the tasks of a job to one workload.
+	Replicas Part = "replicas"
 )
 
-// sets are the folders, and whether parameters may be tuned on half of them.
+// sets are the folders and how they are taken apart.
 var sets = []struct {
-	folder  string
-	tunable bool
+	folder              string
+	tunable, replicated bool
 }{
-	{"google-borg-2019", false},
-	{"bitbrains-rnd-2013-08", true},
-	{"azure-vm-2017", true},
-	{"nab-aws-cloudwatch", false},
+	{"google-borg-2019", false, true},
+	{"bitbrains-rnd-2013-08", true, false},
+	{"azure-vm-2017", true, false},
+	{"nab-aws-cloudwatch", false, false},
 }
 
 // Strategies are VPA through its own code, our reimplementation of it, the
@@ -54,6 +60,7 @@ var sets = []struct {
 func Strategies() []backtest.Strategy {
 	return []backtest.Strategy{
 		vpa.New(),
+		vpa.NewRecreate(),
 		backtest.NewVPA(),
 		backtest.Profile(v1alpha1.ProfileBalanced),
 		backtest.Profile(v1alpha1.ProfileCost),
@@ -66,7 +73,7 @@ func Strategies() []backtest.Strategy {
 	}
 }
 
-// Run replays every set whole, and where it is tunable its halves too.
+// Run replays every set whole, and what it is taken apart into.
 func Run(ctx context.Context, traces string, progress io.Writer) ([]Set, error) {
 	var all []Set
 	for _, s := range sets {
@@ -77,26 +84,39 @@ func Run(ctx context.Context, traces string, progress io.Writer) ([]Set, error) 
 		if len(series) == 0 {
 			return nil, fmt.Errorf("reading the set %s: %s has no series of it", s.folder, traces)
 		}
-		whole := make([]backtest.Series, len(series))
-		tuning := make(map[string]bool, len(series))
-		for i := range series {
-			whole[i] = series[i].Series
-			tuning[whole[i].Name] = backtest.Tuning(series[i].Workload.Name)
-		}
 		start := time.Now()
-		outcome, err := backtest.Run(ctx, whole, Strategies(), backtest.DefaultOptions(), nil)
+		whole, err := replay(ctx, series)
 		if err != nil {
 			return nil, fmt.Errorf("replaying the set %s: %w", s.folder, err)
 		}
-		fmt.Fprintf(progress, "%s: replayed in %s\n", s.folder, time.Since(start).Round(time.Second))
-		all = append(all, newSet(s.folder, All, outcome))
+		all = append(all, newSet(s.folder, All, whole))
 		if s.tunable {
+			tuning := make(map[string]bool, len(series))
+			for _, one := range series {
+				tuning[one.Name] = backtest.Tuning(one.Workload.Name)
+			}
 			all = append(all,
-				newSet(s.folder, Report, only(outcome, func(name string) bool { return !tuning[name] })),
-				newSet(s.folder, Tuning, only(outcome, func(name string) bool { return tuning[name] })))
+				newSet(s.folder, Reported, only(whole, func(name string) bool { return !tuning[name] })),
+				newSet(s.folder, Tuned, only(whole, func(name string) bool { return tuning[name] })))
 		}
+		if s.replicated {
+			joined, err := replay(ctx, recorded.AsReplicas(series))
+			if err != nil {
+				return nil, fmt.Errorf("replaying the set %s as replicas: %w", s.folder, err)
+			}
+			all = append(all, newSet(s.folder, Replicas, joined))
+		}
+		fmt.Fprintf(progress, "%s: replayed in %s\n", s.folder, time.Since(start).Round(time.Second))
 	}
 	return all, nil
+}
+
+func replay(ctx context.Context, series []recorded.Series) (*backtest.Outcome, error) {
+	all := make([]backtest.Series, len(series))
+	for i := range series {
+		all[i] = series[i].Series
+	}
+	return backtest.Run(ctx, all, Strategies(), backtest.DefaultOptions(), nil)
 }
 
 // only is the outcome on some of the series.
@@ -119,7 +139,7 @@ func only(o *backtest.Outcome, wanted func(name string) bool) *backtest.Outcome 
 	return part
 }
 
-func newSet(folder, part string, o *backtest.Outcome) Set {
+func newSet(folder string, part Part, o *backtest.Outcome) Set {
 	s := Set{
 		Folder: folder, Part: part, Scored: len(o.Results[0]), Series: len(o.Results[0]) + len(o.Skipped),
 		Report: o.Report(), MedianResizesPerDay: map[string]float64{},
@@ -130,7 +150,9 @@ func newSet(folder, part string, o *backtest.Outcome) Set {
 			perDay = append(perDay, one.ResizesPerDay)
 		}
 		slices.Sort(perDay)
-		s.MedianResizesPerDay[strategy.Name] = perDay[len(perDay)/2]
+		if len(perDay) > 0 {
+			s.MedianResizesPerDay[strategy.Name] = perDay[len(perDay)/2]
+		}
 	}
 	return s
 }

@@ -221,8 +221,8 @@ func generated() []backtest.Series {
 		}
 		start := int64(1_700_000_000) / 300 * 300
 		for i := range 20 * day {
-			if i == 12*day && seed%2 == 0 { // For longer than VPA keeps what it knows.
-				start += 9 * day * 300
+			if i == 12*day && seed%2 == 0 { // For longer than the eight days that VPA keeps what it knows.
+				start += 17 * day / 2 * 300
 			}
 			daily := 1 + 0.5*math.Sin(2*math.Pi*float64(i)/day)
 			if leak += 0.002; r.Float64() < 0.001 {
