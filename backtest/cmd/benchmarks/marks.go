@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/plimsoll-dev/plimsoll/backtest"
 )
@@ -65,21 +67,10 @@ func shortAt(points, share float64) mark {
 	}, percentText}
 }
 
-// shortOf reads a curve at a slack, by interpolation of the logarithm; not a
-// number where the curve does not reach so low, and its last point where it
-// does not reach so far.
+// shortOf reads work short off a curve at a slack; not a number where the curve
+// does not reach so low, and its last point where it does not reach so far.
 func shortOf(curve backtest.Curve, slack float64) float64 {
-	type point struct{ slack, short float64 }
-	var points []point
-	for _, p := range curve.Points {
-		points = append(points, point{figure(p.Metrics.CPUSlack), max(figure(p.Metrics.CPUWorkShort), 1e-6)})
-	}
-	slices.SortFunc(points, func(a, b point) int {
-		if a.slack < b.slack {
-			return -1
-		}
-		return 1
-	})
+	points := pointsOf(curve)
 	if len(points) == 0 || slack < points[0].slack {
 		return math.NaN()
 	}
@@ -90,6 +81,68 @@ func shortOf(curve backtest.Curve, slack float64) float64 {
 		}
 	}
 	return points[len(points)-1].short
+}
+
+// slackOf reads slack off a curve at a work short; not a number where the curve
+// does not come to it.
+func slackOf(curve backtest.Curve, short float64) float64 {
+	points := pointsOf(curve)
+	for i := 1; i < len(points); i++ {
+		a, b := points[i-1], points[i]
+		if short > a.short || short < b.short {
+			continue
+		}
+		at := math.Log(a.short/short) / math.Log(a.short/b.short)
+		return a.slack*(1-at) + b.slack*at
+	}
+	return math.NaN()
+}
+
+// point is a setting's slack and work short.
+type point struct{ slack, short float64 }
+
+// pointsOf are those of a curve, by slack, without the ones that are beaten in
+// both by another: a margin also decides how often there is a change, so that
+// not every step of a sweep is a trade.
+func pointsOf(curve backtest.Curve) []point {
+	const least = 1e-6 // Logarithms end somewhere.
+	var points []point
+	for _, p := range curve.Points {
+		points = append(points, point{figure(p.Metrics.CPUSlack), max(figure(p.Metrics.CPUWorkShort), least)})
+	}
+	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.slack, b.slack) })
+	var front []point
+	for _, p := range points {
+		if n := len(front); n == 0 || p.short < front[n-1].short {
+			front = append(front, p)
+		}
+	}
+	return front
+}
+
+// writeEqualRisk compares the slack of the swept strategies where they are short
+// of the same.
+func writeEqualRisk(doc *bytes.Buffer, curves []backtest.Curve) {
+	doc.WriteString("\n| CPU slack at the work short of |")
+	for _, c := range curves {
+		fmt.Fprintf(doc, " %s |", c.Name)
+	}
+	doc.WriteString("\n|---|" + strings.Repeat("---|", len(curves)) + "\n")
+	for _, at := range curves {
+		usual := slices.IndexFunc(at.Points, func(p backtest.CurvePoint) bool { return p.Label == "" })
+		short := figure(at.Points[usual].Metrics.CPUWorkShort)
+		fmt.Fprintf(doc, "| %s: %s |", at.Name, percentText(short))
+		for _, c := range curves {
+			text := "–"
+			if c.Name == at.Name {
+				text = percentText(figure(at.Points[usual].Metrics.CPUSlack))
+			} else if v := slackOf(c, short); !math.IsNaN(v) {
+				text = percentText(v)
+			}
+			fmt.Fprintf(doc, " %s |", text)
+		}
+		doc.WriteString("\n")
+	}
 }
 
 func memorySlackAtMost(points float64) mark {

@@ -115,6 +115,7 @@ func (p *part) report(ctx context.Context, doc *bytes.Buffer, plots string) erro
 		}
 		fmt.Fprintf(doc, "\n![Slack against risk, %s](benchmarks/%s)\n", risk.name, name)
 	}
+	writeEqualRisk(doc, swept)
 	writeMarks(doc, p.set.marks, compare(outcome, swept))
 	return p.robustness(ctx, doc)
 }
@@ -167,7 +168,12 @@ func (p *part) sweep(ctx context.Context) ([]backtest.Curve, error) {
 	var all []backtest.Curve
 	for _, s := range swept {
 		var strategies []backtest.Strategy
-		for _, margin := range s.margins {
+		margins := s.margins
+		if !slices.Contains(margins, s.usual) {
+			margins = append(slices.Clone(margins), s.usual)
+			slices.Sort(margins)
+		}
+		for _, margin := range margins {
 			strategies = append(strategies, s.at(margin))
 		}
 		outcome, err := backtest.Run(ctx, p.series, strategies, backtest.DefaultOptions(), progress(p.set.folder+" "+s.name))
@@ -175,7 +181,7 @@ func (p *part) sweep(ctx context.Context) ([]backtest.Curve, error) {
 			return nil, err
 		}
 		curve := backtest.Curve{Name: s.name}
-		for i, margin := range s.margins {
+		for i, margin := range margins {
 			label := fmt.Sprintf("with %d%%", margin)
 			if margin == s.usual {
 				label = ""

@@ -28,7 +28,8 @@ var strategies = []backtest.Strategy{
 // plotted are those that are a point in the plots; swept are curves.
 var plotted = []string{"Cost", "Reliability", "krr", "watched-max", "provisioned", "hindsight-max", "clairvoyant"}
 
-// sweep is a strategy at several margins.
+// sweep is a strategy at several margins of CPU, with that of memory in
+// proportion.
 type sweep struct {
 	name    string
 	margins []int
@@ -36,21 +37,23 @@ type sweep struct {
 	at      func(percent int) backtest.Strategy
 }
 
+// usual is what is swept about.
+var usual = effective.Resolve(v1alpha1.PolicySpec{}).Container("*")
+
 var swept = []sweep{
-	{"Balanced", []int{0, 5, 15, 30, 60}, 15, func(percent int) backtest.Strategy {
-		margin := int32(percent)
-		var c v1alpha1.ContainerPolicy
-		c.Name = "*"
-		c.CPU.MarginPercent, c.Memory.MarginPercent = &margin, &margin
+	{"Balanced", []int{0, 5, 10, 15, 20, 30, 60, 120}, usual.CPU.MarginPercent, func(percent int) backtest.Strategy {
+		cpu, memory := int32(percent), int32(percent*usual.Memory.MarginPercent/max(usual.CPU.MarginPercent, 1))
+		c := v1alpha1.ContainerPolicy{Name: "*"}
+		c.CPU.MarginPercent, c.Memory.MarginPercent = &cpu, &memory
 		return backtest.Policy{
 			Label:  fmt.Sprintf("Balanced %d%%", percent),
 			Values: effective.Resolve(v1alpha1.PolicySpec{Containers: []v1alpha1.ContainerPolicy{c}}),
 		}
 	}},
-	{"vpa", []int{0, 5, 15, 30, 60, 100}, 15, func(percent int) backtest.Strategy {
+	{"vpa", []int{-20, 0, 15, 30, 60, 100, 200, 400}, 15, func(percent int) backtest.Strategy {
 		return backtest.VPA{Margin: float64(percent) / 100}
 	}},
-	{"autopilot", []int{0, 5, 15, 30}, 15, func(percent int) backtest.Strategy {
+	{"autopilot", []int{-60, -45, -30, -15, 0, 15, 30}, 15, func(percent int) backtest.Strategy {
 		return backtest.Autopilot{Margin: float64(percent) / 100}
 	}},
 }
@@ -143,7 +146,12 @@ takes the memory peak. ` + "`krr`" + ` is KRR's formula, applied daily. ` + "`wa
 the peak of the first week and 15%, for ever. ` + "`provisioned`" + ` changes nothing.
 ` + "`hindsight-max`" + ` is the peak of what follows, ` + "`clairvoyant`" + ` that of each hour.
 
-**Other protocols.** Under each table stand the default profile and VPA where a
+**Equal risk.** Strategies sit at different points, so that slack alone, or
+shortage alone, says little. The plots show each over its margin, and the small
+tables read off them how much slack one has where it is as short of CPU as
+another is by default. A dash: no margin of the sweep is short of just as much.
+
+**Other protocols.** Under the tables stand the default profile and VPA where a
 resize takes a minute; where the CPU limit is the request, so that what does not
 fit is done later and shows as throttling; where the memory limit is twice the
 request; and where nothing was observed before, so that series of two days count
@@ -155,6 +163,15 @@ only reported.
 `
 
 const limitations = `
+## Over your own history
+
+` + "```" + `
+plimsoll backtest --history FOLDER --policy candidate.yaml -o html > backtest.html
+plimsoll backtest --prometheus URL --manifests deploy/ --span 30d --max-oom-per-100-days 1 --max-cpu-work-short 0.5%
+` + "```" + `
+
+The second exits with 2 where the policy does not keep what is asked of it.
+
 ## Marks
 
 The marks above were set before any parameter was chosen. "At VPA's slack" is read
