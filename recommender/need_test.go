@@ -77,7 +77,7 @@ func TestRecommend(t *testing.T) {
 		reasons     []v1alpha1.Reason
 	}{
 		"flat use gets its level and the margin": {
-			change: func(*Input) {}, cpu: 1.15, memory: 512 * 1.1 * mi, decreasable: true, confidence: 1,
+			change: func(*Input) {}, cpu: 1.15, memory: 512 * 1.08 * mi, decreasable: true, confidence: 1,
 		},
 		"no history is no recommendation, and never zero": {
 			change:  func(in *Input) { in.History = nil },
@@ -87,11 +87,11 @@ func TestRecommend(t *testing.T) {
 			change: func(in *Input) {
 				in.Faults = []*history.Fault{{Reason: v1alpha1.ReasonPartialHistory, Err: history.ErrNoData}}
 			},
-			cpu: 1.15, memory: 512 * 1.1 * mi, confidence: 1, reasons: []v1alpha1.Reason{v1alpha1.ReasonPartialHistory},
+			cpu: 1.15, memory: 512 * 1.08 * mi, confidence: 1, reasons: []v1alpha1.Reason{v1alpha1.ReasonPartialHistory},
 		},
 		"a day of history lowers nothing yet": {
 			change: func(in *Input) { in.History = past(day, level(1), level(512*mi)) },
-			cpu:    1.15, memory: 512 * 1.1 * mi, confidence: 1.0 / 7,
+			cpu:    1.15, memory: 512 * 1.08 * mi, confidence: 1.0 / 7,
 			reasons: []v1alpha1.Reason{v1alpha1.ReasonWindowNotCovered, v1alpha1.ReasonShortHistory},
 		},
 		"two days a week apart are two days of history": {
@@ -113,7 +113,7 @@ func TestRecommend(t *testing.T) {
 					return 1
 				}, level(512*mi))
 			},
-			cpu: 3 * 1.15, memory: 512 * 1.1 * mi, decreasable: true, confidence: 1,
+			cpu: 3 * 1.15, memory: 512 * 1.08 * mi, decreasable: true, confidence: 1,
 		},
 		"a burst of five minutes in the last hour is no load": {
 			change: func(in *Input) {
@@ -124,7 +124,7 @@ func TestRecommend(t *testing.T) {
 					return 1
 				}, level(512*mi))
 			},
-			cpu: 1.15, memory: 512 * 1.1 * mi, decreasable: true, confidence: 1,
+			cpu: 1.15, memory: 512 * 1.08 * mi, decreasable: true, confidence: 1,
 		},
 		"an old peak of memory is not forgotten within the window": {
 			change: func(in *Input) {
@@ -135,7 +135,7 @@ func TestRecommend(t *testing.T) {
 					return 512 * mi
 				})
 			},
-			cpu: 1.15, memory: 2048 * 1.1 * mi, decreasable: true, confidence: 1,
+			cpu: 1.15, memory: 2048 * 1.08 * mi, decreasable: true, confidence: 1,
 		},
 		"a percentile of memory that the user wrote switches the recent floor off": {
 			change: func(in *Input) {
@@ -147,7 +147,7 @@ func TestRecommend(t *testing.T) {
 					return 512 * mi
 				})
 			},
-			cpu: 1.15, memory: 512 * 1.1 * mi, decreasable: true, confidence: 1,
+			cpu: 1.15, memory: 512 * 1.08 * mi, decreasable: true, confidence: 1,
 		},
 		"throttled usage counts as more": {
 			change: func(in *Input) {

@@ -26,14 +26,14 @@ type Trial struct {
 	open        openSlot
 	// means and peaks are of the slots of the last hour, by slot modulo their
 	// number; negative is a slot without samples.
-	means, peaks [slotsPerHour]float32
+	means, peaks [slotsPerHour]float64
 	hour         int32 // that the bases are for
 	window       int32 // hour in which the quantiles of the window were taken
-	bases        [trialCount]float32
+	bases        [trialCount]float64
 	standing     [trialCount]standing
 	used         float32 // as cost, of what was used
 	chosen       uint8
-	held         float32 // cores that Auto would have now
+	level, held  float64 // cores that Auto would have now, without and with margin
 }
 
 // Terms are what a trial weighs against what.
@@ -58,17 +58,16 @@ func TermsOf(p effective.Container) Terms {
 
 // openSlot is what is known of the slot that is not over.
 type openSlot struct {
-	samples uint32
-	sum     float32
-	peak    float32
+	samples   int
+	sum, peak float64
 }
 
 // standing is how one estimator does.
 type standing struct {
-	held    float32 // cores
-	changed int32   // slot of the last change
-	short   float32 // cores, over the samples of the open slot
-	cost    float32 // core slots, decayed
+	level, held float64 // cores, without and with margin
+	short       float32 // cores, over the samples of the open slot
+	cost        float32 // core slots, decayed
+	changed     int32   // slot of the last change
 }
 
 const (
@@ -82,8 +81,8 @@ const (
 	longestSlot = 3
 
 	// costHalfLife is how fast old costs fade: a weekend should not hide what a
-	// working day costs, nor last week a new release.
-	costHalfLife = 3 * slotsPerDay
+	// working day costs, nor last month a new release.
+	costHalfLife = 6 * slotsPerDay
 	// resizeCost is what a resize costs, in core slots: three quarters of a core
 	// hour idle; and resizeShare, in slots of the whole container: seven
 	// minutes. Small containers stay as they are, and large ones follow.
@@ -94,7 +93,7 @@ const (
 	lowerAt    = 1.25
 	lowerAfter = 3 * slotsPerHour
 	// leastChange is the least change, as everywhere, and the least allocation.
-	leastChange = float32(effective.MinChangeMilli) / 1000
+	leastChange = effective.MinChangeMilli / 1000.0
 	// betterBy is how much cheaper another estimator must be to be taken, and
 	// chooseAfter how long they are compared first.
 	betterBy    = 0.95
@@ -154,25 +153,25 @@ func (t *Trial) Sample(end int64, cores float64, s *history.Sketch) {
 	case slot < t.slot:
 		return
 	}
-	v := float32(cores)
 	t.open.samples++
-	t.open.sum += v
-	t.open.peak = max(t.open.peak, v)
+	t.open.sum += cores
+	t.open.peak = max(t.open.peak, cores)
 	for i := range t.standing {
-		t.standing[i].short += max(v-t.standing[i].held, 0)
+		t.standing[i].short += float32(max(cores-t.standing[i].held, 0))
 	}
 }
 
 // begin gives every estimator what the first sample asks for.
 func (t *Trial) begin(slot int32, cores float64) {
 	t.first, t.slot, t.hour = slot, slot, slot/slotsPerHour
-	t.held = t.need(max(float32(cores), leastChange))
+	t.level = max(cores, leastChange)
+	t.held = t.need(t.level)
 	for i := range t.standing {
-		t.standing[i].held, t.standing[i].changed = t.held, slot
+		t.standing[i] = standing{level: t.level, held: t.held, changed: slot}
 	}
 }
 
-func (t *Trial) need(level float32) float32 { return level * float32(1+t.terms.Margin) }
+func (t *Trial) need(level float64) float64 { return level * (1 + t.terms.Margin) }
 
 // advance ends the open slot, and decides what is held from the given one on.
 func (t *Trial) advance(to int32, s *history.Sketch) {
@@ -198,15 +197,12 @@ func (t *Trial) advance(to int32, s *history.Sketch) {
 // charge books what the open slot cost, after which so many slots passed.
 func (t *Trial) charge(passed int32) {
 	fade := float32(math.Exp2(-float64(passed) / costHalfLife))
-	length, samples := float32(min(passed, longestSlot)), float32(t.open.samples)
+	length, samples := float32(min(passed, longestSlot)), float32(max(t.open.samples, 1))
 	t.seen++
-	if samples == 0 {
-		samples = 1
-	}
-	t.used = t.used*fade + length*t.open.sum/samples
+	t.used = t.used*fade + length*float32(t.open.sum)/samples
 	for i := range t.standing {
 		c := &t.standing[i]
-		c.cost = c.cost*fade + length*(c.held+float32(t.terms.ShortageCost)*c.short/samples)
+		c.cost = c.cost*fade + length*(float32(c.held)+float32(t.terms.ShortageCost)*c.short/samples)
 		c.short = 0
 	}
 }
@@ -216,7 +212,7 @@ func (t *Trial) charge(passed int32) {
 func (t *Trial) remember(to int32) {
 	if t.open.samples > 0 {
 		i := t.slot % slotsPerHour
-		t.means[i], t.peaks[i] = t.open.sum/float32(t.open.samples), t.open.peak
+		t.means[i], t.peaks[i] = t.open.sum/float64(t.open.samples), t.open.peak
 	}
 	if to-t.slot >= slotsPerHour {
 		t.clearHour()
@@ -246,8 +242,8 @@ func (t *Trial) estimate(s *history.Sketch) {
 		t.bases[0] = quantile(d, t.terms.Quantile)
 		t.bases[1] = quantile(d, 0.98)
 	}
-	t.bases[2] = float32(s.HourPeak(at, 6))
-	t.bases[3] = float32(s.HourPeak(at, 24))
+	t.bases[2] = s.HourPeak(at, 6)
+	t.bases[3] = s.HourPeak(at, 24)
 	days := s.Since(at.Add(-24 * time.Hour))
 	t.bases[4], t.bases[5], t.bases[6] = quantile(days, 0.9), quantile(days, 0.95), quantile(days, 0.5)
 	t.bases[7], t.bases[8] = t.bases[0], t.bases[0]
@@ -259,22 +255,22 @@ func (t *Trial) estimate(s *history.Sketch) {
 	}
 }
 
-func quantile(d history.Distribution, p float64) float32 {
+func quantile(d history.Distribution, p float64) float64 {
 	q, err := d.Quantile(p)
 	if err != nil { // No samples.
 		return 0
 	}
-	return float32(q)
+	return q
 }
 
 // largestBut is the largest value but n, or the least.
-func largestBut(n int, values []float64) float32 {
+func largestBut(n int, values []float64) float64 {
 	slices.Sort(values)
-	return float32(values[max(len(values)-1-n, 0)])
+	return values[max(len(values)-1-n, 0)]
 }
 
-// level is what an estimator makes of all that is known.
-func (t *Trial) level(i int) float32 {
+// levelOf is what an estimator makes of all that is known.
+func (t *Trial) levelOf(i int) float64 {
 	level := max(t.bases[i], leastChange)
 	switch estimators[i].floor {
 	case floorPeak:
@@ -282,13 +278,13 @@ func (t *Trial) level(i int) float32 {
 			level = max(level, p)
 		}
 	case floorLasting:
-		least := float32(math.Inf(1))
+		least := math.Inf(1)
 		for back := int32(1); back <= lasting; back++ {
 			if m := t.means[(t.slot-back+slotsPerHour)%slotsPerHour]; m >= 0 {
 				least = min(least, m)
 			}
 		}
-		if !math.IsInf(float64(least), 1) {
+		if !math.IsInf(least, 1) {
 			level = max(level, least)
 		}
 	}
@@ -300,7 +296,7 @@ func (t *Trial) level(i int) float32 {
 // and downwards when that is worth it.
 func (t *Trial) decide(i int) {
 	c := &t.standing[i]
-	level := t.level(i)
+	level := t.levelOf(i)
 	need := t.need(level)
 	before := c.held
 	switch {
@@ -309,8 +305,8 @@ func (t *Trial) decide(i int) {
 	default:
 		return
 	}
-	c.held, c.changed = need, t.slot
-	c.cost += resizeCost + resizeShare*max(before, need)
+	c.level, c.held, c.changed = level, need, t.slot
+	c.cost += resizeCost + resizeShare*float32(max(before, need))
 }
 
 // choose takes another estimator where it is cheaper by enough.
@@ -333,7 +329,7 @@ func (t *Trial) follow() {
 	switch {
 	case max(to-t.held, t.held-to) < leastChange:
 	case to > t.held*followUp, to < t.held/followDown, t.open.peak > t.held:
-		t.held = to
+		t.level, t.held = t.standing[t.chosen].level, to
 	}
 }
 
@@ -363,7 +359,7 @@ func (t *Trial) at(now time.Time, s *history.Sketch) (trialed, bool) {
 	// slots do.
 	ahead.advance(max(int32(now.Unix()/secondsPerSlot), t.slot+1), s)
 	return trialed{
-		level: float64(ahead.held) / (1 + t.terms.Margin),
+		level: ahead.level,
 		tight: ahead.slot-ahead.first >= tightAfter,
 		seen:  time.Duration(ahead.seen) * secondsPerSlot * time.Second,
 		note:  ahead.note(),

@@ -129,7 +129,7 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 		Pace: Pace{
 			IncreaseCooldown:       seconds(r.number("update.increase.cooldownSeconds", spec.Update.Increase.CooldownSeconds, 60, false)),
 			CPUDecreaseCooldown:    seconds(r.number("update.decrease.cpuCooldownSeconds", spec.Update.Decrease.CPUCooldownSeconds, 10800, false)),
-			MemoryDecreaseCooldown: seconds(r.number("update.decrease.memoryCooldownSeconds", spec.Update.Decrease.MemoryCooldownSeconds, 86400, false)),
+			MemoryDecreaseCooldown: seconds(r.number("update.decrease.memoryCooldownSeconds", spec.Update.Decrease.MemoryCooldownSeconds, 21600, false)),
 			MaxStepPercent:         r.number("update.decrease.maxStepPercent", spec.Update.Decrease.MaxStepPercent, params.maxStep, true),
 			CPUMaxStepPercent:      wholeStep,
 		},
@@ -178,7 +178,7 @@ func (p Policy) Container(name string) Container {
 		ShortageCost: params.shortageCost,
 
 		Memory:         r.resource("memory", memory.ResourcePolicy, 0, bounds{params.memoryPercentile, params.memoryMargin, 16 << 20}),
-		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, 50, false)),
+		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, 40, false)),
 		OOMBumpBytes:   r.quantity("memory.oom.bumpMin", memory.OOM.BumpMin, 0, 100<<20),
 		Rounding:       choose(&r, "memory.rounding", memory.Rounding, v1alpha1.RoundingMiB),
 		Adjust:         choose(&r, "memory.adjust", memory.Adjust, v1alpha1.AdjustAuto),

@@ -314,7 +314,7 @@ const (
 // OOMPolicy is how far an out-of-memory kill raises the need: the larger of
 // the two over the limit at the kill. Both zero: not at all.
 type OOMPolicy struct {
-	// bumpPercent of the limit at the kill. Default: 50.
+	// bumpPercent of the limit at the kill. Default: 40.
 	// +optional
 	BumpPercent *int32 `json:"bumpPercent,omitempty"`
 	// bumpMin is the least that is added, in whole bytes. Default: 100Mi.
@@ -395,7 +395,7 @@ type Decrease struct {
 	// cpuCooldownSeconds between two decreases of CPU. Default: 10800.
 	// +optional
 	CPUCooldownSeconds *int32 `json:"cpuCooldownSeconds,omitempty"`
-	// memoryCooldownSeconds between two decreases of memory. Default: 86400.
+	// memoryCooldownSeconds between two decreases of memory. Default: 21600.
 	// +optional
 	MemoryCooldownSeconds *int32 `json:"memoryCooldownSeconds,omitempty"`
 	// maxStepPercent is the most that one decrease takes away. Default: for

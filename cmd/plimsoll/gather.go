@@ -15,6 +15,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/history/files"
+	"github.com/plimsoll-dev/plimsoll/recommender"
 	"github.com/plimsoll-dev/plimsoll/report"
 	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/workload"
@@ -149,9 +150,12 @@ func (s *settings) load(ctx context.Context, g *gathered) error {
 	})
 	for _, sp := range spans {
 		q := history.Query{From: g.now.Add(-sp.window), To: g.now, Step: sp.step, Ceiling: ceiling(g.subjects[0].node)}
+		policies := map[history.WorkloadKey]effective.Policy{}
 		for _, i := range groups[sp] {
 			q.Workloads = append(q.Workloads, g.subjects[i].asked())
+			policies[g.subjects[i].target.WorkloadKey] = g.subjects[i].policy
 		}
+		q.Watch = recommender.Watch(func(w history.WorkloadKey) effective.Policy { return policies[w] })
 		usage, err := s.source.Load(ctx, q)
 		if err != nil {
 			return fmt.Errorf("reading history from %s: %w", s.source.noun, err)
