@@ -15,7 +15,7 @@ import (
 func (o *Outcome) WriteHTML(w io.Writer, tested []string) error {
 	r := o.Report()
 	var table bytes.Buffer
-	if err := r.WriteTable(&table); err != nil {
+	if err := r.WriteTable(&table, true); err != nil {
 		return err
 	}
 	page := htmlPage{

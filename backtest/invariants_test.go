@@ -55,7 +55,7 @@ func checkTally(t *testing.T, strategy Strategy, tally Tally) {
 	t.Helper()
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b), 1) }
 	// What is asked for is used or idle; what is used was asked for or short.
-	if !near(tally.CPUAllocated-tally.CPUIdle, tally.CPUUsed-tally.CPUShort) {
+	if !near(tally.CPUAllocated+tally.CPUShort, tally.CPUUsed+tally.CPUIdle) {
 		t.Errorf("%s: of %v core seconds, %v idle; of %v used, %v short", strategy.Name(), tally.CPUAllocated, tally.CPUIdle, tally.CPUUsed, tally.CPUShort)
 	}
 	if tally.OOMEpisodes > tally.OOMKills || tally.OOMKills > tally.Restarts {

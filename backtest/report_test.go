@@ -52,7 +52,7 @@ func TestReport(t *testing.T) {
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"report.json": func(b *bytes.Buffer) error { return r.WriteJSON(b) },
 		"report.csv":  func(b *bytes.Buffer) error { return r.WriteCSV(b) },
-		"report.txt":  func(b *bytes.Buffer) error { return r.WriteTable(b, "hindsight-max") },
+		"report.txt":  func(b *bytes.Buffer) error { return r.WriteTable(b, true, "hindsight-max") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -13,6 +13,7 @@ import (
 type metricColumn struct {
 	key   string // as in JSON
 	title string // empty is left out of tables
+	wide  bool   // only in wide tables
 	value func(*Metrics) *float64
 	text  func(float64) string
 }
@@ -31,36 +32,37 @@ func number2(v float64) string  { return strconv.FormatFloat(v, 'f', 2, 64) }
 
 // metricColumns are all metrics, in the order in which they are shown.
 var metricColumns = []metricColumn{
-	{"cpuSlack", "CPU SLACK", func(m *Metrics) *float64 { return m.CPUSlack }, percent},
-	{"cpuWorkShort", "CPU WORK SHORT", func(m *Metrics) *float64 { return m.CPUWorkShort }, percent2},
-	{"cpuTimeShort", "CPU TIME SHORT", func(m *Metrics) *float64 { return m.CPUTimeShort }, percent2},
-	{"memorySlack", "MEMORY SLACK", func(m *Metrics) *float64 { return m.MemorySlack }, percent},
-	{"oomPer100Days", "OOM/100 D", func(m *Metrics) *float64 { return m.OOMPer100Days }, number1},
-	{"oomEpisodesPer100Days", "", func(m *Metrics) *float64 { return m.OOMEpisodesPer100Days }, number1},
-	{"resizesPerDay", "RESIZES/D", plain(func(m *Metrics) float64 { return m.ResizesPerDay }), number2},
-	{"reversalsPerDay", "REVERSALS/D", plain(func(m *Metrics) float64 { return m.ReversalsPerDay }), number2},
-	{"rejectedPerDay", "", plain(func(m *Metrics) float64 { return m.RejectedPerDay }), number2},
-	{"restartsPer100Days", "RESTARTS/100 D", plain(func(m *Metrics) float64 { return m.RestartsPer100Days }), number1},
-	{"minutesToSafeP50", "", func(m *Metrics) *float64 { return m.MinutesToSafeP50 }, number1},
-	{"minutesToSafeP95", "SAFE IN (P95)", func(m *Metrics) *float64 { return m.MinutesToSafeP95 }, func(v float64) string { return number1(v) + " min" }},
-	{"dailyCPUSlack", "", func(m *Metrics) *float64 { return m.DailyCPUSlack }, percent},
-	{"dailyMemorySlack", "", func(m *Metrics) *float64 { return m.DailyMemorySlack }, percent},
-	{"daysWithoutResize", "", func(m *Metrics) *float64 { return m.DaysWithoutResize }, percent},
-	{"daysWithoutOOM", "", func(m *Metrics) *float64 { return m.DaysWithoutOOM }, percent},
-	{"cpuCoreDays", "", func(m *Metrics) *float64 { return m.CPUCoreDays }, number2},
-	{"memoryGiBDays", "", func(m *Metrics) *float64 { return m.MemoryGiBDays }, number2},
-	{"cpuSaving", "CPU SAVED", func(m *Metrics) *float64 { return m.CPUSaving }, percent},
-	{"memorySaving", "MEMORY SAVED", func(m *Metrics) *float64 { return m.MemorySaving }, percent},
-	{"days", "DAYS", plain(func(m *Metrics) float64 { return m.Days }), number1},
+	{"cpuSlack", "CPU SLACK", false, func(m *Metrics) *float64 { return m.CPUSlack }, percent},
+	{"cpuWorkShort", "CPU SHORT", false, func(m *Metrics) *float64 { return m.CPUWorkShort }, percent2},
+	{"cpuTimeShort", "CPU TIME SHORT", true, func(m *Metrics) *float64 { return m.CPUTimeShort }, percent2},
+	{"memorySlack", "MEMORY SLACK", false, func(m *Metrics) *float64 { return m.MemorySlack }, percent},
+	{"oomPer100Days", "OOM/100 D", false, func(m *Metrics) *float64 { return m.OOMPer100Days }, number1},
+	{"oomEpisodesPer100Days", "OOM EPISODES/100 D", true, func(m *Metrics) *float64 { return m.OOMEpisodesPer100Days }, number1},
+	{"resizesPerDay", "RESIZES/D", false, plain(func(m *Metrics) float64 { return m.ResizesPerDay }), number2},
+	{"reversalsPerDay", "REVERSALS/D", true, plain(func(m *Metrics) float64 { return m.ReversalsPerDay }), number2},
+	{"rejectedPerDay", "REJECTED/D", true, plain(func(m *Metrics) float64 { return m.RejectedPerDay }), number2},
+	{"restartsPer100Days", "RESTARTS/100 D", true, plain(func(m *Metrics) float64 { return m.RestartsPer100Days }), number1},
+	{"minutesToSafeP50", "", false, func(m *Metrics) *float64 { return m.MinutesToSafeP50 }, number1},
+	{"minutesToSafeP95", "SAFE IN (P95)", true, func(m *Metrics) *float64 { return m.MinutesToSafeP95 }, func(v float64) string { return number1(v) + " min" }},
+	{"dailyCPUSlack", "", false, func(m *Metrics) *float64 { return m.DailyCPUSlack }, percent},
+	{"dailyMemorySlack", "", false, func(m *Metrics) *float64 { return m.DailyMemorySlack }, percent},
+	{"daysWithoutResize", "QUIET DAYS", true, func(m *Metrics) *float64 { return m.DaysWithoutResize }, percent},
+	{"daysWithoutOOM", "", false, func(m *Metrics) *float64 { return m.DaysWithoutOOM }, percent},
+	{"cpuCoreDays", "", false, func(m *Metrics) *float64 { return m.CPUCoreDays }, number2},
+	{"memoryGiBDays", "", false, func(m *Metrics) *float64 { return m.MemoryGiBDays }, number2},
+	{"cpuSaving", "CPU SAVED", false, func(m *Metrics) *float64 { return m.CPUSaving }, percent},
+	{"memorySaving", "MEMORY SAVED", false, func(m *Metrics) *float64 { return m.MemorySaving }, percent},
+	{"days", "DAYS", false, plain(func(m *Metrics) float64 { return m.Days }), number1},
 }
 
 // WriteTable writes the pooled metrics of all strategies, and those of each
-// series for the strategies that are asked for by name.
-func (r Report) WriteTable(w io.Writer, detailed ...string) error {
+// series for the strategies that are asked for by name. A wide table has more
+// metrics.
+func (r Report) WriteTable(w io.Writer, wide bool, detailed ...string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	r.head(t, "STRATEGY")
+	head(t, "STRATEGY", wide)
 	for i := range r.Strategies {
-		row(t, r.Strategies[i].Name, &r.Strategies[i].Pooled)
+		row(t, r.Strategies[i].Name, wide, &r.Strategies[i].Pooled)
 	}
 	for i := range r.Strategies {
 		s := &r.Strategies[i]
@@ -71,28 +73,31 @@ func (r Report) WriteTable(w io.Writer, detailed ...string) error {
 		if err := t.Flush(); err != nil {
 			return err
 		}
-		r.head(t, s.Name+": WORKLOAD")
+		head(t, s.Name+": WORKLOAD", wide)
 		for j := range s.Series {
-			row(t, s.Series[j].Name, &s.Series[j].Metrics)
+			row(t, s.Series[j].Name, wide, &s.Series[j].Metrics)
 		}
 	}
 	return t.Flush()
 }
 
-func (r Report) head(w io.Writer, first string) {
+// shown says whether a column is in a table.
+func (c *metricColumn) shown(wide bool) bool { return c.title != "" && (wide || !c.wide) }
+
+func head(w io.Writer, first string, wide bool) {
 	fmt.Fprint(w, first)
 	for _, c := range metricColumns {
-		if c.title != "" {
+		if c.shown(wide) {
 			fmt.Fprint(w, "\t", c.title)
 		}
 	}
 	fmt.Fprintln(w)
 }
 
-func row(w io.Writer, name string, m *Metrics) {
+func row(w io.Writer, name string, wide bool, m *Metrics) {
 	fmt.Fprint(w, name)
 	for _, c := range metricColumns {
-		if c.title == "" {
+		if !c.shown(wide) {
 			continue
 		}
 		text := "-"

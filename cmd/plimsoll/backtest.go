@@ -39,7 +39,10 @@ asked for until now comes from --manifests, or from a manifest.csv in the folder
 (columns set, file, provisioned_cores and provisioned_memory_bytes); where
 nothing says so, it is twice the peak of the first hour.
 
-Replicas of a workload share one allocation. A resize counts once for each.`,
+Slack is what was asked for and not used; CPU short is use above the request, of
+all use. Replicas of a workload share one allocation, and a resize counts once
+for each. hindsight-max and clairvoyant know the future: they are bounds for what
+a fixed size and what any size an hour can do.`,
 		Example: `  plimsoll backtest --history examples/history
   plimsoll backtest --history examples/history --policy candidate.yaml --max-oom-per-100-days 2 --max-cpu-work-short 0.5%
   plimsoll backtest --history examples/history --policy a.yaml --policy b.yaml --strategies vpa,provisioned -o html > backtest.html
@@ -211,9 +214,9 @@ func (s *backtestSettings) write(w io.Writer, outcome *backtest.Outcome, r backt
 		for i := range r.Strategies {
 			all = append(all, r.Strategies[i].Name)
 		}
-		return r.WriteTable(w, all...)
+		return r.WriteTable(w, true, all...)
 	}
-	return r.WriteTable(w, tested...)
+	return r.WriteTable(w, false, tested...)
 }
 
 // wants says whether a workload is selected.
