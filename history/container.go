@@ -34,8 +34,12 @@ type Container struct {
 	CPUPressure, MemoryPressure float64
 }
 
-// NewContainer is a container of which nothing is known.
-func NewContainer() *Container { return &Container{CPUPressure: -1, MemoryPressure: -1} }
+// NewContainer is a container of which nothing is known. Memory is kept without
+// its hours: it does not follow the time of day, since what a process let go of
+// it may ask for again at once.
+func NewContainer() *Container {
+	return &Container{Memory: Sketch{plain: true}, CPUPressure: -1, MemoryPressure: -1}
+}
 
 // Watcher follows one container's CPU demand as it comes in.
 type Watcher interface {

@@ -20,6 +20,7 @@ type Sketch struct {
 	hours   hourPeaks
 	first   int64 // end of the oldest sample, seconds since 1970
 	last    int64 // end of the newest sample
+	plain   bool  // nobody asks for hours, which are then not kept
 }
 
 // dayHead is what is known of one day beside its encoded buckets.
@@ -64,7 +65,9 @@ func (s *Sketch) addBucket(end int64, value float64, bucket uint16) {
 	if value > head.peak || head.count == 1 {
 		head.peak = value
 	}
-	s.hours.add(int32(at/secondsPerHour), bucket)
+	if !s.plain {
+		s.hours.add(int32(at/secondsPerHour), bucket)
+	}
 
 	slot := int32(at / secondsPerSlot)
 	if s.recent.add(slot, bucket) {

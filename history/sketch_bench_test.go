@@ -64,7 +64,7 @@ func BenchmarkRetained(b *testing.B) {
 			if len(memory) < len(ends) {
 				continue
 			}
-			var c Container
+			c := NewContainer()
 			for i, end := range ends {
 				c.CPU.Add(end, cpu[i])
 				c.Memory.Add(end, memory[i])

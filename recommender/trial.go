@@ -24,50 +24,51 @@ type Trial struct {
 	slot, first int32
 	seen        int32 // slots with samples
 	open        openSlot
-	// means and peaks are of the slots of the last hour, by slot modulo their
-	// number; negative is a slot without samples.
-	means, peaks [slotsPerHour]float64
-	hour         int32 // that the bases are for
-	window       int32 // hour in which the quantiles of the window were taken
-	bases        [trialCount]float64
-	standing     [trialCount]standing
-	used         float32 // as cost, of what was used
-	chosen       uint8
-	level, held  float64 // cores that Auto would have now, without and with margin
+	// peaks and means are of the last slots, by slot modulo their number;
+	// negative is a slot without samples.
+	peaks    [slotsPerHour]float32
+	means    [lasting]float32
+	hour     int32 // that the bases are for
+	window   int32 // hour in which the quantiles of the window were taken
+	bases    [trialCount]float32
+	standing [trialCount]standing
+	used     float32 // as cost, of what was used
+	chosen   uint8
+	held     float32 // cores that Auto would have now
 }
 
 // Terms are what a trial weighs against what.
 type Terms struct {
-	// Margin is what is added to a level, 0.12 for 12%.
-	Margin float64
-	// Quantile of the window is the estimator that is taken at first.
-	Quantile float64
+	// Margin is what is added to a level, 0.15 for 15%.
+	Margin float32
+	// Percentile of the window is the estimator that is taken at first.
+	Percentile int32
 	// ShortageCost is how many idle cores cost as much as one core that is
 	// wanted and not there.
-	ShortageCost float64
+	ShortageCost float32
 }
 
 // TermsOf are the terms of a policy.
 func TermsOf(p effective.Container) Terms {
 	return Terms{
-		Margin:       float64(p.CPU.MarginPercent) / 100,
-		Quantile:     float64(p.CPU.Percentile) / 100,
-		ShortageCost: float64(p.ShortageCost),
+		Margin:       float32(p.CPU.MarginPercent) / 100,
+		Percentile:   int32(p.CPU.Percentile),
+		ShortageCost: float32(p.ShortageCost),
 	}
 }
 
 // openSlot is what is known of the slot that is not over.
 type openSlot struct {
-	samples   int
-	sum, peak float64
+	samples   uint32
+	sum, peak float32
 }
 
 // standing is how one estimator does.
 type standing struct {
-	level, held float64 // cores, without and with margin
-	short       float32 // cores, over the samples of the open slot
-	cost        float32 // core slots, decayed
-	changed     int32   // slot of the last change
+	held    float32 // cores
+	short   float32 // cores, over the samples of the open slot
+	cost    float32 // core slots, decayed
+	changed int32   // slot of the last change
 }
 
 const (
@@ -82,7 +83,7 @@ const (
 
 	// costHalfLife is how fast old costs fade: a weekend should not hide what a
 	// working day costs, nor last month a new release.
-	costHalfLife = 6 * slotsPerDay
+	costHalfLife = 7 * slotsPerDay
 	// resizeCost is what a resize costs, in core slots: three quarters of a core
 	// hour idle; and resizeShare, in slots of the whole container: seven
 	// minutes. Small containers stay as they are, and large ones follow.
@@ -153,25 +154,25 @@ func (t *Trial) Sample(end int64, cores float64, s *history.Sketch) {
 	case slot < t.slot:
 		return
 	}
+	v := float32(cores)
 	t.open.samples++
-	t.open.sum += cores
-	t.open.peak = max(t.open.peak, cores)
+	t.open.sum += v
+	t.open.peak = max(t.open.peak, v)
 	for i := range t.standing {
-		t.standing[i].short += float32(max(cores-t.standing[i].held, 0))
+		t.standing[i].short += max(v-t.standing[i].held, 0)
 	}
 }
 
 // begin gives every estimator what the first sample asks for.
 func (t *Trial) begin(slot int32, cores float64) {
 	t.first, t.slot, t.hour = slot, slot, slot/slotsPerHour
-	t.level = max(cores, leastChange)
-	t.held = t.need(t.level)
+	t.held = t.need(max(float32(cores), leastChange))
 	for i := range t.standing {
-		t.standing[i] = standing{level: t.level, held: t.held, changed: slot}
+		t.standing[i] = standing{held: t.held, changed: slot}
 	}
 }
 
-func (t *Trial) need(level float64) float64 { return level * (1 + t.terms.Margin) }
+func (t *Trial) need(level float32) float32 { return level * (1 + t.terms.Margin) }
 
 // advance ends the open slot, and decides what is held from the given one on.
 func (t *Trial) advance(to int32, s *history.Sketch) {
@@ -199,10 +200,10 @@ func (t *Trial) charge(passed int32) {
 	fade := float32(math.Exp2(-float64(passed) / costHalfLife))
 	length, samples := float32(min(passed, longestSlot)), float32(max(t.open.samples, 1))
 	t.seen++
-	t.used = t.used*fade + length*float32(t.open.sum)/samples
+	t.used = t.used*fade + length*t.open.sum/samples
 	for i := range t.standing {
 		c := &t.standing[i]
-		c.cost = c.cost*fade + length*(float32(c.held)+float32(t.terms.ShortageCost)*c.short/samples)
+		c.cost = c.cost*fade + length*(c.held+t.terms.ShortageCost*c.short/samples)
 		c.short = 0
 	}
 }
@@ -210,22 +211,23 @@ func (t *Trial) charge(passed int32) {
 // remember puts the open slot into the last hour, and makes room up to the
 // given one.
 func (t *Trial) remember(to int32) {
-	if t.open.samples > 0 {
-		i := t.slot % slotsPerHour
-		t.means[i], t.peaks[i] = t.open.sum/float64(t.open.samples), t.open.peak
-	}
+	t.means[t.slot%lasting] = t.open.sum / float32(max(t.open.samples, 1))
+	t.peaks[t.slot%slotsPerHour] = t.open.peak
 	if to-t.slot >= slotsPerHour {
 		t.clearHour()
 		return
 	}
-	for slot := t.slot + 1; slot <= to; slot++ {
-		t.means[slot%slotsPerHour], t.peaks[slot%slotsPerHour] = -1, -1
+	for slot := t.slot + 1; slot < to; slot++ {
+		t.means[slot%lasting], t.peaks[slot%slotsPerHour] = -1, -1
 	}
 }
 
 func (t *Trial) clearHour() {
+	for i := range t.peaks {
+		t.peaks[i] = -1
+	}
 	for i := range t.means {
-		t.means[i], t.peaks[i] = -1, -1
+		t.means[i] = -1
 	}
 }
 
@@ -239,11 +241,11 @@ func (t *Trial) estimate(s *history.Sketch) {
 	if whole := t.hour / windowHours; whole != t.window {
 		t.window = whole
 		d := s.Distribution()
-		t.bases[0] = quantile(d, t.terms.Quantile)
+		t.bases[0] = quantile(d, float64(t.terms.Percentile)/100)
 		t.bases[1] = quantile(d, 0.98)
 	}
-	t.bases[2] = s.HourPeak(at, 6)
-	t.bases[3] = s.HourPeak(at, 24)
+	t.bases[2] = float32(s.HourPeak(at, 6))
+	t.bases[3] = float32(s.HourPeak(at, 24))
 	days := s.Since(at.Add(-24 * time.Hour))
 	t.bases[4], t.bases[5], t.bases[6] = quantile(days, 0.9), quantile(days, 0.95), quantile(days, 0.5)
 	t.bases[7], t.bases[8] = t.bases[0], t.bases[0]
@@ -255,22 +257,22 @@ func (t *Trial) estimate(s *history.Sketch) {
 	}
 }
 
-func quantile(d history.Distribution, p float64) float64 {
+func quantile(d history.Distribution, p float64) float32 {
 	q, err := d.Quantile(p)
 	if err != nil { // No samples.
 		return 0
 	}
-	return q
+	return float32(q)
 }
 
 // largestBut is the largest value but n, or the least.
-func largestBut(n int, values []float64) float64 {
+func largestBut(n int, values []float64) float32 {
 	slices.Sort(values)
-	return values[max(len(values)-1-n, 0)]
+	return float32(values[max(len(values)-1-n, 0)])
 }
 
 // levelOf is what an estimator makes of all that is known.
-func (t *Trial) levelOf(i int) float64 {
+func (t *Trial) levelOf(i int) float32 {
 	level := max(t.bases[i], leastChange)
 	switch estimators[i].floor {
 	case floorPeak:
@@ -278,13 +280,13 @@ func (t *Trial) levelOf(i int) float64 {
 			level = max(level, p)
 		}
 	case floorLasting:
-		least := math.Inf(1)
-		for back := int32(1); back <= lasting; back++ {
-			if m := t.means[(t.slot-back+slotsPerHour)%slotsPerHour]; m >= 0 {
+		least := float32(math.Inf(1))
+		for _, m := range t.means {
+			if m >= 0 {
 				least = min(least, m)
 			}
 		}
-		if !math.IsInf(least, 1) {
+		if !math.IsInf(float64(least), 1) {
 			level = max(level, least)
 		}
 	}
@@ -305,8 +307,8 @@ func (t *Trial) decide(i int) {
 	default:
 		return
 	}
-	c.level, c.held, c.changed = level, need, t.slot
-	c.cost += resizeCost + resizeShare*float32(max(before, need))
+	c.held, c.changed = need, t.slot
+	c.cost += resizeCost + resizeShare*max(before, need)
 }
 
 // choose takes another estimator where it is cheaper by enough.
@@ -329,7 +331,7 @@ func (t *Trial) follow() {
 	switch {
 	case max(to-t.held, t.held-to) < leastChange:
 	case to > t.held*followUp, to < t.held/followDown, t.open.peak > t.held:
-		t.level, t.held = t.standing[t.chosen].level, to
+		t.held = to
 	}
 }
 
@@ -359,11 +361,17 @@ func (t *Trial) at(now time.Time, s *history.Sketch) (trialed, bool) {
 	// slots do.
 	ahead.advance(max(int32(now.Unix()/secondsPerSlot), t.slot+1), s)
 	return trialed{
-		level: ahead.level,
+		level: exact(float64(ahead.held) / (1 + float64(t.terms.Margin))),
 		tight: ahead.slot-ahead.first >= tightAfter,
 		seen:  time.Duration(ahead.seen) * secondsPerSlot * time.Second,
 		note:  ahead.note(),
 	}, true
+}
+
+// exact takes back what single precision added: six digits are what is meant.
+func exact(v float64) float64 {
+	scale := math.Pow(10, 5-math.Floor(math.Log10(v)))
+	return math.Round(v*scale) / scale
 }
 
 // note says which estimator was taken, and why.
