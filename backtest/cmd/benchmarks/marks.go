@@ -12,7 +12,7 @@ import (
 )
 
 // compared is what marks are about: the default profile, the incumbent, and the
-// default profile at other margins.
+// default profile at other margins, with Cost.
 type compared struct {
 	ours, vpa     backtest.Metrics
 	medianResizes float64
@@ -55,8 +55,8 @@ func shortAtMost(share float64) mark {
 	}, percentText}
 }
 
-// shortAt is work short where the default profile, at another margin, has VPA's
-// slack and some points more.
+// shortAt is work short where the default profile at another margin, or between
+// it and Cost, has VPA's slack and some points more.
 func shortAt(points, share float64) mark {
 	what := fmt.Sprintf("CPU work short at VPA's slack, %.2g of VPA's", share)
 	if points > 0 {
@@ -171,7 +171,7 @@ func writeMarks(doc *bytes.Buffer, marks []mark, c *compared) {
 		case got <= most:
 			verdict = "yes: "
 		case math.IsNaN(got):
-			fmt.Fprintf(doc, "| %s | %s | no: no margin comes to that slack |\n", m.what, m.text(most))
+			fmt.Fprintf(doc, "| %s | %s | no: neither a margin nor Cost comes to that slack |\n", m.what, m.text(most))
 			continue
 		}
 		fmt.Fprintf(doc, "| %s | %s | %s%s |\n", m.what, m.text(most), verdict, m.text(got))
@@ -181,18 +181,20 @@ func writeMarks(doc *bytes.Buffer, marks []mark, c *compared) {
 // compare takes what marks need from the table's outcome and the sweep.
 func compare(outcome *backtest.Outcome, swept []backtest.Curve) *compared {
 	var c compared
+	for _, curve := range swept {
+		if curve.Name == "Balanced" {
+			c.curve = curve
+		}
+	}
 	for i, name := range outcome.Strategies {
 		m := backtest.Pool(outcome.Results[i]).Metrics()
 		switch name {
+		case "Cost":
+			c.curve.Points = append(slices.Clone(c.curve.Points), backtest.CurvePoint{Label: name, Metrics: m})
 		case "Balanced":
 			c.ours, c.medianResizes = m, medianResizes(outcome.Results[i])
 		case "vpa":
 			c.vpa = m
-		}
-	}
-	for _, curve := range swept {
-		if curve.Name == "Balanced" {
-			c.curve = curve
 		}
 	}
 	return &c

@@ -175,7 +175,7 @@ The second exits with 2 where the policy does not keep what is asked of it.
 ## Marks
 
 The marks above were set before any parameter was chosen. "At VPA's slack" is read
-from the curve of Balanced over its margin.
+from the curve of Balanced over its margin, with the profile Cost as its end.
 
 ## What such a replay cannot say
 
