@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,7 +86,7 @@ func newRelay(b *testing.B, to string) *relay {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { listener.Close() })
+	b.Cleanup(func() { _ = listener.Close() })
 	r := &relay{url: "http://" + listener.Addr().String()}
 	go func() {
 		for {
@@ -101,15 +102,15 @@ func newRelay(b *testing.B, to string) *relay {
 
 // pass ends both connections as soon as either side has ended its own.
 func (r *relay) pass(client net.Conn, to string) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", to)
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	go func() {
 		_, _ = io.Copy(server, client)
-		server.Close()
+		_ = server.Close()
 	}()
 	n, _ := io.Copy(client, server)
 	r.received.Add(n)
@@ -147,8 +148,8 @@ func (r *relay) measure(b *testing.B, server *promserver.Server, command []strin
 
 // run runs a load to its end.
 func (r *relay) run(b *testing.B, command []string) (loaded, *os.ProcessState) {
-	arguments := append(command[1:len(command):len(command)],
-		"-url="+r.url, "-days="+strconv.Itoa(days), "-now="+strconv.FormatInt(now.Unix(), 10))
+	arguments := slices.Concat(command[1:],
+		[]string{"-url=" + r.url, "-days=" + strconv.Itoa(days), "-now=" + strconv.FormatInt(now.Unix(), 10)})
 	process := exec.CommandContext(b.Context(), command[0], arguments...)
 	process.Stderr = os.Stderr
 	output, err := process.Output()

@@ -10,8 +10,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/api/effective"
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/history/prometheus"
+	"github.com/plimsoll-dev/plimsoll/recommender"
 )
 
 func main() {
@@ -47,7 +50,12 @@ func load(settings prometheus.Settings, days, deployments int, step time.Duratio
 	if err != nil {
 		return loaded{}, err
 	}
-	q := history.Query{From: now.AddDate(0, 0, -days), To: now, Step: step}
+	policy := effective.Resolve(v1alpha1.PolicySpec{})
+	q := history.Query{
+		From: now.AddDate(0, 0, -days), To: now, Step: step,
+		// The default profile follows what its estimators would have done.
+		Watch: recommender.Watch(func(history.WorkloadKey) effective.Policy { return policy }),
+	}
 	for i := range deployments {
 		q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: history.WorkloadKey{
 			Namespace: fmt.Sprintf("team-%d", i%5), Kind: "Deployment", Name: fmt.Sprintf("service-%03d", i),
