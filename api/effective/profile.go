@@ -16,7 +16,7 @@ type parameters struct {
 
 // profiles are argued in docs/design/0002-profiles.md.
 var profiles = map[v1alpha1.Profile]parameters{
-	v1alpha1.ProfileBalanced:    {cpuPercentile: 95, cpuMargin: 15, shortageCost: 35, memoryPercentile: 100, memoryMargin: 8, minChange: 5, maxStep: 25},
+	v1alpha1.ProfileBalanced:    {cpuPercentile: 95, cpuMargin: 15, shortageCost: 30, memoryPercentile: 100, memoryMargin: 8, minChange: 5, maxStep: 25},
 	v1alpha1.ProfileCost:        {cpuPercentile: 90, cpuMargin: 10, shortageCost: 12, memoryPercentile: 100, memoryMargin: 6, minChange: 5, maxStep: 50},
 	v1alpha1.ProfileReliability: {cpuPercentile: 99, cpuMargin: 25, shortageCost: 150, memoryPercentile: 100, memoryMargin: 25, minChange: 5, maxStep: 15},
 }
