@@ -27,7 +27,7 @@ type mark struct {
 	text func(float64) string
 }
 
-func percentText(v float64) string { return fmt.Sprintf("%.2f%%", 100*v) }
+func percentText(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }
 func numberText(v float64) string  { return fmt.Sprintf("%.2f", v) }
 
 // figure is a metric, or not a number where there is none.

@@ -140,7 +140,8 @@ series.
 
 **Strategies.** ` + "`vpa`" + ` is our own reimplementation of the algorithm of the Vertical
 Pod Autoscaler with its defaults, in place or with eviction (` + "`vpa-recreate`" + `);
-test/peers holds it to VPA's own code. ` + "`autopilot`" + ` is our reading of the moving
+test/peers holds it to VPA's own code, and replays that over the same sets
+(` + "`go run ./cmd/compare`" + ` there). ` + "`autopilot`" + ` is our reading of the moving
 window of Rzadca et al. (EuroSys 2020) with a margin of 15%, and ` + "`autopilot-max`" + `
 takes the memory peak. ` + "`krr`" + ` is KRR's formula, applied daily. ` + "`watched-max`" + ` is
 the peak of the first week and 15%, for ever. ` + "`provisioned`" + ` changes nothing.
