@@ -38,9 +38,9 @@ func (w *work) oomFloor(h *history.Container, e *Estimate) {
 		kills++
 		limits[size] = true
 		fresh := k.At.After(w.in.Now.Add(-bumpFor))
-		asked := size * (1 + float64(w.in.Policy.Memory.MarginPercent)/100)
-		if fresh {
-			asked = w.bumped(size)
+		asked := w.bumped(size)
+		if !fresh {
+			asked = min(asked, size*(1+float64(w.in.Policy.Memory.MarginPercent)/100))
 		}
 		if asked > floor {
 			floor, base, bumped = asked, size, fresh

@@ -157,7 +157,7 @@ type work struct {
 	in   Input
 	need Need
 	// trial is what CPU's trial says; nil without one.
-	trial *trialed
+	trial *outcome
 }
 
 func (w *work) step(name StepName, r corev1.ResourceName, value float64, note string) {

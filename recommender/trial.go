@@ -335,8 +335,8 @@ func (t *Trial) follow() {
 	}
 }
 
-// trialed is what a trial says at one instant.
-type trialed struct {
+// outcome is what a trial says at one instant.
+type outcome struct {
 	level float64 // cores, without the margin
 	// tight means that less than the level is too little: load is load, however
 	// short the history, once it is not just a start.
@@ -352,15 +352,15 @@ const tightAfter = slotsPerHour
 // at is what the trial says at the given time, once all samples until then are
 // in the sketch. The trial itself stays as it is. It is false where nothing is
 // known.
-func (t *Trial) at(now time.Time, s *history.Sketch) (trialed, bool) {
+func (t *Trial) at(now time.Time, s *history.Sketch) (outcome, bool) {
 	if t.first == 0 {
-		return trialed{}, false
+		return outcome{}, false
 	}
 	ahead := *t
 	// What was seen of the open slot counts now: samples need not end where
 	// slots do.
 	ahead.advance(max(int32(now.Unix()/secondsPerSlot), t.slot+1), s)
-	return trialed{
+	return outcome{
 		level: exact(float64(ahead.held) / (1 + float64(t.terms.Margin))),
 		tight: ahead.slot-ahead.first >= tightAfter,
 		seen:  time.Duration(ahead.seen) * secondsPerSlot * time.Second,

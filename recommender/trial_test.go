@@ -269,3 +269,38 @@ func BenchmarkRecommendAuto(b *testing.B) {
 		}
 	}
 }
+
+func TestAKillAsksForMoreForADay(t *testing.T) {
+	kill := func(ago time.Duration, percent int64) Estimate {
+		in := input()
+		in.Policy.OOMBumpPercent, in.Policy.OOMBumpBytes = percent, 0
+		in.History.OOMKills = []history.OOMKill{{At: now.Add(-ago), LimitBytes: 1000 * mi}}
+		return Recommend(in).Memory
+	}
+	for name, tc := range map[string]struct {
+		ago     time.Duration
+		percent int64
+		want    float64 // Mi
+	}{
+		"at once":                           {time.Hour, 40, 1400},
+		"to the end of the day":             {23 * time.Hour, 40, 1400},
+		"then it is a peak at the limit":    {25 * time.Hour, 40, 1080},
+		"and is out of the window":          {9 * day, 40, 512 * 1.08},
+		"not at all, as the policy says":    {time.Hour, 0, 1000},
+		"not at all, and not later either":  {25 * time.Hour, 0, 1000},
+		"little, and not more for the wait": {25 * time.Hour, 5, 1050},
+	} {
+		if got := kill(tc.ago, tc.percent).Target / mi; math.Abs(got-tc.want) > 1 {
+			t.Errorf("%s: %.0fMi, want %.0fMi", name, got, tc.want)
+		}
+	}
+}
+
+func TestMemoryKeepsHalfOfItsMarginFree(t *testing.T) {
+	for _, length := range []time.Duration{8 * day, day} { // Sure and unsure.
+		in := input(func(in *Input) { in.History = past(length, level(1), level(512*mi)) })
+		if got, want := Recommend(in).Memory.Lower, 512*1.04*mi; got < want-1 {
+			t.Errorf("after %s the lower bound is %.0fMi, want at least %.0fMi", length, got/mi, want/mi)
+		}
+	}
+}
