@@ -6,7 +6,8 @@ import (
 	"html/template"
 	"io"
 	"slices"
-	"time"
+
+	"github.com/plimsoll-dev/plimsoll/report/chart"
 )
 
 // WriteHTML writes one file that needs no other: the pooled figures, slack
@@ -182,40 +183,29 @@ func (o *Outcome) timeline(series int, strategies []string, of timelineOf) strin
 			most = max(most, slices.Max(lines[i]))
 		}
 	}
-	c := chart{title: of.title, width: 820, height: 240, xs: days(g.first, g.last), ys: linear(most, plainTick)}
-	c.area(g.at(), used, "#9a9a9a")
-	c.legend = append(c.legend, legendEntry{"used (peak)", "#777"})
+	c := chart.Chart{Title: of.title, Width: 820, Height: 240, XScale: chart.Days(g.first, g.last), YScale: chart.Linear(most, plainTick)}
+	c.Area(g.at(), used, "#9a9a9a")
+	c.Legend = append(c.Legend, chart.Entry{Name: "used (peak)", Colour: "#777"})
 	for i, line := range lines {
 		if line == nil {
 			continue
 		}
-		c.line(g.at(), line, colour(i), true)
-		c.legend = append(c.legend, legendEntry{o.Strategies[i], colour(i)})
+		c.Line(g.at(), line, chart.Colour(i), true)
+		c.Legend = append(c.Legend, chart.Entry{Name: o.Strategies[i], Colour: chart.Colour(i)})
 		if of.kills {
 			o.kills(&c, i, series, of)
 		}
 	}
-	return c.svg()
+	return c.SVG()
 }
 
 func plainTick(v float64) string { return fmt.Sprintf("%.3g", v) }
 
 // kills marks out-of-memory kills.
-func (o *Outcome) kills(c *chart, strategy, series int, of timelineOf) {
+func (o *Outcome) kills(c *chart.Chart, strategy, series int, of timelineOf) {
 	for i := range o.Results[strategy][series].Timeline {
 		if p := &o.Results[strategy][series].Timeline[i]; p.Killed {
-			c.dot(float64(p.End), of.request(p), colour(strategy), "", o.Strategies[strategy]+": out of memory", 3)
+			c.Dot(float64(p.End), of.request(p), chart.Colour(strategy), "", o.Strategies[strategy]+": out of memory", 3)
 		}
 	}
-}
-
-// days is a scale of time with a tick at midnights.
-func days(first, last int64) scale {
-	s := scale{least: float64(first), most: float64(max(last, first+1))}
-	every := max((last-first)/secondsPerDay/8, 1)
-	for day := first/secondsPerDay + 1; day*secondsPerDay <= last; day += every {
-		at := day * secondsPerDay
-		s.ticks = append(s.ticks, tick{float64(at), time.Unix(at, 0).UTC().Format("2 Jan")})
-	}
-	return s
 }

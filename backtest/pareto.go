@@ -2,6 +2,8 @@ package backtest
 
 import (
 	"fmt"
+
+	"github.com/plimsoll-dev/plimsoll/report/chart"
 )
 
 // Risk is what a Pareto plot sets against slack.
@@ -40,10 +42,10 @@ type CurvePoint struct {
 // logarithmic scale, with nothing at all at its foot.
 func ParetoSVG(title string, curves []Curve, risk Risk) string {
 	const footCPU, footMemory = 1e-4, 0.1
-	c := chart{title: title, width: 760, height: 420, x: "CPU slack", y: "CPU work short (log)"}
+	c := chart.Chart{Title: title, Width: 760, Height: 420, X: "CPU slack", Y: "CPU work short (log)"}
 	foot, text := footCPU, func(v float64) string { return fmt.Sprintf("%g%%", 100*v) }
 	if risk == RiskMemory {
-		c.x, c.y = "memory slack", "OOM kills in 100 days (log)"
+		c.X, c.Y = "memory slack", "OOM kills in 100 days (log)"
 		foot, text = footMemory, func(v float64) string { return fmt.Sprintf("%g", v) }
 	}
 	mostSlack, mostRisk, any := 0.0, foot, false
@@ -57,8 +59,8 @@ func ParetoSVG(title string, curves []Curve, risk Risk) string {
 	if !any {
 		return ""
 	}
-	c.xs = linear(mostSlack, percentTick)
-	c.ys = decades(foot, mostRisk, text)
+	c.XScale = chart.Linear(mostSlack, percentTick)
+	c.YScale = chart.Decades(foot, mostRisk, text)
 	for i, curve := range curves {
 		var xs, ys []float64
 		for _, p := range curve.Points {
@@ -71,14 +73,14 @@ func ParetoSVG(title string, curves []Curve, risk Risk) string {
 			if p.Label == "" {
 				label, size = curve.Name, 4
 			}
-			tip := fmt.Sprintf("%s %s: slack %s, %s %s", curve.Name, p.Label, percent(slack), c.y, text(r))
-			c.dot(slack, r, colour(i), label, tip, size)
+			tip := fmt.Sprintf("%s %s: slack %s, %s %s", curve.Name, p.Label, percent(slack), c.Y, text(r))
+			c.Dot(slack, r, chart.Colour(i), label, tip, size)
 		}
 		if len(xs) > 1 {
-			c.line(xs, ys, colour(i), false)
+			c.Line(xs, ys, chart.Colour(i), false)
 		}
 	}
-	return c.svg()
+	return c.SVG()
 }
 
 func percentTick(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }

@@ -21,6 +21,7 @@ const module = "github.com/plimsoll-dev/plimsoll/"
 // is made, and never taken out.
 var pure = []string{
 	"api/v1alpha1", "api/effective", "history", "recommender", "recommender/verdict", "sizing", "backtest",
+	"report/chart",
 }
 
 // forbidden are imports through which a package would reach the world, or hide

@@ -1,4 +1,6 @@
-package backtest
+// Package chart draws plots as SVG: light enough to write by hand, and the same
+// in every report and in the documents. The package is pure.
+package chart
 
 import (
 	"fmt"
@@ -6,24 +8,28 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// chart is a plot as SVG: light enough to write by hand, and the same in the
-// HTML report and in the documents.
-type chart struct {
-	title, x, y   string
-	width, height float64
-	xs, ys        scale
+// Chart is one plot. Marks are drawn in the order of the calls.
+type Chart struct {
+	// Title stands above the plot, X and Y beside its axes.
+	Title, X, Y string
+	// Width and Height are in pixels.
+	Width, Height float64
+	XScale        Scale
+	YScale        Scale
+	Legend        []Entry
 	marks         strings.Builder
-	legend        []legendEntry
 	labels        []box
 }
 
-type legendEntry struct{ name, colour string }
+// Entry is a line of the legend, in the colour of what it names.
+type Entry struct{ Name, Colour string }
 
-// scale maps values to 0 to 1. A logarithmic one shows what is below its least
+// Scale maps values to 0 to 1. A logarithmic one shows what is below its least
 // value there.
-type scale struct {
+type Scale struct {
 	least, most float64
 	log         bool
 	ticks       []tick
@@ -34,7 +40,7 @@ type tick struct {
 	text string
 }
 
-func (s scale) of(v float64) float64 {
+func (s Scale) of(v float64) float64 {
 	v = min(max(v, s.least), s.most)
 	if s.log {
 		return math.Log(v/s.least) / math.Log(s.most/s.least)
@@ -45,8 +51,8 @@ func (s scale) of(v float64) float64 {
 	return (v - s.least) / (s.most - s.least)
 }
 
-// linear is a scale from 0 to at least the given value, with round ticks.
-func linear(most float64, text func(float64) string) scale {
+// Linear is a scale from 0 to at least the given value, with round ticks.
+func Linear(most float64, text func(float64) string) Scale {
 	if !(most > 0) {
 		most = 1
 	}
@@ -57,48 +63,62 @@ func linear(most float64, text func(float64) string) scale {
 			break
 		}
 	}
-	s := scale{most: math.Ceil(most/step-1e-9) * step}
+	s := Scale{most: math.Ceil(most/step-1e-9) * step}
 	for i := 0; float64(i)*step <= s.most*(1+1e-9); i++ {
 		s.ticks = append(s.ticks, tick{float64(i) * step, text(float64(i) * step)})
 	}
 	return s
 }
 
-// decades is a logarithmic scale from a power of ten that is not above the
+// Decades is a logarithmic scale from a power of ten that is not above the
 // least value to one that is not below the most.
-func decades(least, most float64, text func(float64) string) scale {
+func Decades(least, most float64, text func(float64) string) Scale {
 	low := math.Floor(math.Log10(least) + 1e-9)
 	high := max(math.Ceil(math.Log10(most)-1e-9), low+1)
-	s := scale{least: math.Pow(10, low), most: math.Pow(10, high), log: true}
+	s := Scale{least: math.Pow(10, low), most: math.Pow(10, high), log: true}
 	for e := low; e <= high; e++ {
 		s.ticks = append(s.ticks, tick{math.Pow(10, e), text(math.Pow(10, e))})
 	}
 	return s
 }
 
-// The margins around the plot.
-const (
-	chartLeft, chartRight, chartTop, chartBottom = 62, 16, 30, 44
-)
+const secondsPerDay = 24 * 60 * 60
 
-func (c *chart) px(v float64) float64 {
-	return chartLeft + c.xs.of(v)*(c.width-chartLeft-chartRight)
+// Days is a scale of time, in seconds since 1970, with a tick at midnights.
+func Days(first, last int64) Scale {
+	s := Scale{least: float64(first), most: float64(max(last, first+1))}
+	every := max((last-first)/secondsPerDay/8, 1)
+	for day := first/secondsPerDay + 1; day*secondsPerDay <= last; day += every {
+		at := day * secondsPerDay
+		s.ticks = append(s.ticks, tick{float64(at), time.Unix(at, 0).UTC().Format("2 Jan")})
+	}
+	return s
 }
 
-func (c *chart) py(v float64) float64 {
-	return c.height - chartBottom - c.ys.of(v)*(c.height-chartTop-chartBottom)
+// The margins around the plot.
+const (
+	left, right, top, bottom = 62, 16, 30, 44
+)
+
+func (c *Chart) px(v float64) float64 {
+	return left + c.XScale.of(v)*(c.Width-left-right)
+}
+
+func (c *Chart) py(v float64) float64 {
+	return c.Height - bottom - c.YScale.of(v)*(c.Height-top-bottom)
 }
 
 // palette is told apart by most people with colour blindness (Okabe, Ito 2008).
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31", "#7a7a7a", "#a0006d", "#3b7a57", "#5d3a9b"}
 
-func colour(i int) string { return palette[i%len(palette)] }
+// Colour is the i-th colour of the palette, which begins anew after its last.
+func Colour(i int) string { return palette[i%len(palette)] }
 
 // short is a coordinate with a tenth of a pixel.
 func short(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// line draws values as steps or as a plain line.
-func (c *chart) line(xs, ys []float64, colour string, steps bool) {
+// Line draws values as steps or as a plain line.
+func (c *Chart) Line(xs, ys []float64, colour string, steps bool) {
 	var path strings.Builder
 	for i := range xs {
 		x, y := short(c.px(xs[i])), short(c.py(ys[i]))
@@ -114,13 +134,13 @@ func (c *chart) line(xs, ys []float64, colour string, steps bool) {
 	fmt.Fprintf(&c.marks, `<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`, path.String(), colour)
 }
 
-// area fills the space under values.
-func (c *chart) area(xs, ys []float64, colour string) {
+// Area fills the space under values.
+func (c *Chart) Area(xs, ys []float64, colour string) {
 	if len(xs) == 0 {
 		return
 	}
 	var path strings.Builder
-	base := short(c.py(c.ys.least))
+	base := short(c.py(c.YScale.least))
 	path.WriteString("M" + short(c.px(xs[0])) + " " + base)
 	for i := range xs {
 		path.WriteString("L" + short(c.px(xs[i])) + " " + short(c.py(ys[i])))
@@ -129,8 +149,8 @@ func (c *chart) area(xs, ys []float64, colour string) {
 	fmt.Fprintf(&c.marks, `<path d="%s" fill="%s" fill-opacity="0.35"/>`, path.String(), colour)
 }
 
-// dot draws a point with a label beside it and a longer text for the pointer.
-func (c *chart) dot(x, y float64, colour, label, tip string, size float64) {
+// Dot draws a point with a label beside it and a longer text for the pointer.
+func (c *Chart) Dot(x, y float64, colour, label, tip string, size float64) {
 	px, py := c.px(x), c.py(y)
 	fmt.Fprintf(&c.marks, `<circle cx="%s" cy="%s" r="%s" fill="%s"><title>%s</title></circle>`,
 		short(px), short(py), short(size), colour, html.EscapeString(tip))
@@ -144,12 +164,12 @@ type box struct{ left, right, y float64 }
 
 // label writes a text right of a point, or left of it at the right end, and
 // above the labels that are there already.
-func (c *chart) label(px, py float64, colour, text string) {
+func (c *Chart) label(px, py float64, colour, text string) {
 	const character, line = 6.3, 12
 	width := character * float64(len(text))
 	at := box{px + 6, px + 6 + width, py - 5}
 	anchor, x := "start", at.left
-	if at.right > c.width {
+	if at.right > c.Width {
 		at = box{px - 6 - width, px - 6, py - 5}
 		anchor, x = "end", at.right
 	}
@@ -163,31 +183,31 @@ func (c *chart) label(px, py float64, colour, text string) {
 		short(x), short(at.y), anchor, colour, html.EscapeString(text))
 }
 
-// svg is the whole chart.
-func (c *chart) svg() string {
+// SVG is the whole chart, as a document of its own.
+func (c *Chart) SVG() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" font-family="sans-serif" font-size="11">`, short(c.width), short(c.height))
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="%d" y="18" font-size="13" fill="#222">%s</text>`, chartLeft, html.EscapeString(c.title))
-	for _, t := range c.xs.ticks {
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" font-family="sans-serif" font-size="11">`, short(c.Width), short(c.Height))
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="%d" y="18" font-size="13" fill="#222">%s</text>`, left, html.EscapeString(c.Title))
+	for _, t := range c.XScale.ticks {
 		x := short(c.px(t.at))
 		fmt.Fprintf(&b, `<path d="M%s %sV%s" stroke="#ddd"/><text x="%s" y="%s" text-anchor="middle" fill="#555">%s</text>`,
-			x, short(chartTop), short(c.height-chartBottom), x, short(c.height-chartBottom+15), html.EscapeString(t.text))
+			x, short(top), short(c.Height-bottom), x, short(c.Height-bottom+15), html.EscapeString(t.text))
 	}
-	for _, t := range c.ys.ticks {
+	for _, t := range c.YScale.ticks {
 		y := short(c.py(t.at))
 		fmt.Fprintf(&b, `<path d="M%s %sH%s" stroke="#ddd"/><text x="%s" y="%s" text-anchor="end" fill="#555">%s</text>`,
-			short(chartLeft), y, short(c.width-chartRight), short(chartLeft-5), short(c.py(t.at)+4), html.EscapeString(t.text))
+			short(left), y, short(c.Width-right), short(left-5), short(c.py(t.at)+4), html.EscapeString(t.text))
 	}
 	fmt.Fprintf(&b, `<text x="%s" y="%s" text-anchor="middle" fill="#222">%s</text>`,
-		short((chartLeft+c.width-chartRight)/2), short(c.height-8), html.EscapeString(c.x))
-	middle := short((chartTop + c.height - chartBottom) / 2)
-	fmt.Fprintf(&b, `<text transform="translate(13 %s) rotate(-90)" text-anchor="middle" fill="#222">%s</text>`, middle, html.EscapeString(c.y))
+		short((left+c.Width-right)/2), short(c.Height-8), html.EscapeString(c.X))
+	middle := short((top + c.Height - bottom) / 2)
+	fmt.Fprintf(&b, `<text transform="translate(13 %s) rotate(-90)" text-anchor="middle" fill="#222">%s</text>`, middle, html.EscapeString(c.Y))
 	b.WriteString(c.marks.String())
-	x := c.width - chartRight
-	for i := len(c.legend) - 1; i >= 0; i-- {
-		e := c.legend[i]
-		fmt.Fprintf(&b, `<text x="%s" y="18" text-anchor="end" fill="%s">%s</text>`, short(x), e.colour, html.EscapeString(e.name))
-		x -= 7*float64(len(e.name)) + 14
+	x := c.Width - right
+	for i := len(c.Legend) - 1; i >= 0; i-- {
+		e := c.Legend[i]
+		fmt.Fprintf(&b, `<text x="%s" y="18" text-anchor="end" fill="%s">%s</text>`, short(x), e.Colour, html.EscapeString(e.Name))
+		x -= 7*float64(len(e.Name)) + 14
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
