@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/sizing"
 )
@@ -74,7 +73,7 @@ func TestPace(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := Plan{Now: now, Policy: effective.Resolve(v1alpha1.PolicySpec{}), Current: has}
+			p := Plan{Now: now, Policy: Applied(v1alpha1.PolicySpec{}), Current: has}
 			p.Policy.MinChangePercent = 10
 			p.Policy.Pace.IncreaseCooldown, p.Policy.Pace.MemoryDecreaseCooldown, p.Policy.Pace.MaxStepPercent = time.Minute, 24*time.Hour, 25
 			p.Recommendation.Sized.Memory = tc.memory
@@ -91,7 +90,7 @@ func TestPace(t *testing.T) {
 
 func TestALimitOfItsOwnIsRaisedByItself(t *testing.T) {
 	request, limit := int64(100<<20), int64(900<<20)
-	p := Plan{Now: time.Unix(1_700_000_000, 0), Policy: effective.Resolve(v1alpha1.PolicySpec{}), Current: Allocation{Memory: Amount{100 << 20, 300 << 20}}}
+	p := Plan{Now: time.Unix(1_700_000_000, 0), Policy: Applied(v1alpha1.PolicySpec{}), Current: Allocation{Memory: Amount{100 << 20, 300 << 20}}}
 	p.Recommendation.Sized.Memory = sizing.Size{
 		Known: true, Target: sizing.Pair{Request: &request, Limit: &limit}, Lower: 90 << 20, Upper: 110 << 20,
 	}

@@ -26,7 +26,14 @@ type Policy struct {
 
 // Profile is the strategy of a policy that names a profile and nothing else.
 func Profile(p v1alpha1.Profile) Policy {
-	return Policy{Label: string(p), Values: effective.Resolve(v1alpha1.PolicySpec{Profile: p})}
+	return Policy{Label: string(p), Values: Applied(v1alpha1.PolicySpec{Profile: p})}
+}
+
+// Applied is the values of a policy as they would be if it were applied to
+// running pods, whatever its mode: that is what a replay asks.
+func Applied(spec v1alpha1.PolicySpec) effective.Policy {
+	spec.Mode = v1alpha1.ModeInPlace
+	return effective.Resolve(spec)
 }
 
 // Name implements Strategy.

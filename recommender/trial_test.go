@@ -15,7 +15,7 @@ import (
 // auto is the profile Balanced as it is, and eight days that end now, watched by
 // a trial.
 func auto(length time.Duration, cores func(ago time.Duration) float64) Input {
-	p := effective.Resolve(v1alpha1.PolicySpec{})
+	p := effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace})
 	in := Input{Now: now, Window: p.Window, Step: step, Minimum: p.Minimum, MinChangePercent: p.MinChangePercent, Policy: p.Container("app")}
 	in.History = history.NewContainer()
 	in.History.Watcher = NewTrial(TermsOf(in.Policy))
@@ -122,12 +122,12 @@ func TestAutoIsNotUsedWhereThePolicyNamesAnEstimator(t *testing.T) {
 	c := v1alpha1.ContainerPolicy{Name: "*"}
 	c.CPU.Percentile = &percentile
 	written := bare
-	written.Policy = effective.Resolve(v1alpha1.PolicySpec{Containers: []v1alpha1.ContainerPolicy{c}}).Container("app")
+	written.Policy = effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace, Containers: []v1alpha1.ContainerPolicy{c}}).Container("app")
 	if note := estimateNote(Recommend(written)); !strings.HasPrefix(note, "p50 over") {
 		t.Errorf("the policy's percentile gave %q", note)
 	}
 	reliable := bare
-	reliable.Policy = effective.Resolve(v1alpha1.PolicySpec{Profile: v1alpha1.ProfileReliability}).Container("app")
+	reliable.Policy = effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace, Profile: v1alpha1.ProfileReliability}).Container("app")
 	if note := estimateNote(Recommend(reliable)); !strings.HasPrefix(note, "p99 over") {
 		t.Errorf("a trial under other terms was used: %q", note)
 	}
@@ -136,7 +136,7 @@ func TestAutoIsNotUsedWhereThePolicyNamesAnEstimator(t *testing.T) {
 // TestTrialsAreCausal: what is decided at a time depends on nothing after it.
 func TestTrialsAreCausal(t *testing.T) {
 	past := auto(4*day, daily(0.5, 2)).History
-	future := NewTrial(TermsOf(effective.Resolve(v1alpha1.PolicySpec{}).Container("app")))
+	future := NewTrial(TermsOf(effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace}).Container("app")))
 	other := history.NewContainer()
 	other.Watcher = future
 	extend(other, 4*day, 0, daily(0.5, 2))

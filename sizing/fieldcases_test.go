@@ -93,8 +93,8 @@ func TestB13OneKillIsEnough(t *testing.T) {
 	t.Run("one hot pod of twenty", func(t *testing.T) {
 		h := killed(steady(0.1, 100*mi), time.Hour, 300*mi)
 		r := Recommend(subject(asks("app", "100m", "300Mi", "", "300Mi"), h, bare(memoryPercentile(90))))[0]
-		if got := memory(r); got != "420Mi/420Mi" {
-			t.Errorf("memory %s, want 420Mi/420Mi (300Mi and 40%% of it)", got)
+		if got := memory(r); got != "400Mi/400Mi" {
+			t.Errorf("memory %s, want 400Mi/400Mi (300Mi + 100Mi)", got)
 		}
 		wantReasons(t, r, v1alpha1.ReasonOOMKilled)
 	})

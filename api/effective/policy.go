@@ -67,7 +67,7 @@ type Origin struct {
 	// Field is the path in the policy's spec.
 	Field string
 	Value string
-	// From is "policy", or "profile <name>", or "default".
+	// From is "policy", "default", "profile <name>", or "mode <name>".
 	From string
 }
 
@@ -117,10 +117,11 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 	if spec.Profile != "" {
 		r.profile = spec.Profile
 	}
-	params := profiles[r.profile]
+	mode := choose(&r, "mode", spec.Mode, v1alpha1.ModeRecommend)
+	params := parametersOf(r.profile, followed(mode))
 	p := Policy{
 		Profile:          r.profile,
-		Mode:             choose(&r, "mode", spec.Mode, v1alpha1.ModeRecommend),
+		Mode:             mode,
 		Scope:            choose(&r, "scope", spec.Scope, v1alpha1.ScopeWorkload),
 		Window:           days(r.number("history.windowDays", spec.History.WindowDays, 8, false)),
 		Step:             seconds(r.number("history.stepSeconds", spec.History.StepSeconds, 300, false)),
@@ -155,6 +156,14 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 	return p
 }
 
+// InPlace says whether running pods are brought to their targets, so that a
+// target may follow the hours of the day.
+func (p Policy) InPlace() bool { return followed(p.Mode) }
+
+func followed(m v1alpha1.Mode) bool {
+	return m == v1alpha1.ModeInPlace || m == v1alpha1.ModeInPlaceOrRecreate
+}
+
 // Container works out the values in force for a container: those of the first
 // entry that names it, or of "*".
 func (p Policy) Container(name string) Container {
@@ -165,7 +174,7 @@ func (p Policy) Container(name string) Container {
 			break
 		}
 	}
-	params := profiles[p.Profile]
+	params := parametersOf(p.Profile, p.InPlace())
 	r := resolver{profile: p.Profile}
 	cpu, memory := written.CPU, written.Memory
 	c := Container{
@@ -178,7 +187,7 @@ func (p Policy) Container(name string) Container {
 		ShortageCost: params.shortageCost,
 
 		Memory:         r.resource("memory", memory.ResourcePolicy, 0, bounds{params.memoryPercentile, params.memoryMargin, 16 << 20}),
-		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, 40, false)),
+		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, params.oomBump, true)),
 		OOMBumpBytes:   r.quantity("memory.oom.bumpMin", memory.OOM.BumpMin, 0, 100<<20),
 		Rounding:       choose(&r, "memory.rounding", memory.Rounding, v1alpha1.RoundingMiB),
 		Adjust:         choose(&r, "memory.adjust", memory.Adjust, v1alpha1.AdjustAuto),
@@ -190,6 +199,12 @@ func (p Policy) Container(name string) Container {
 		fallback = v1alpha1.EstimatorPercentile
 	}
 	c.CPU.Estimator = choose(&r, "cpu.estimator", cpu.Estimator, fallback)
+	if c.CPU.Estimator == v1alpha1.EstimatorAuto && !p.InPlace() {
+		// What is written once must hold all day: a size that follows the hours
+		// is of use only to who follows it.
+		c.CPU.Estimator = v1alpha1.EstimatorPercentile
+		r.origins[len(r.origins)-1] = Origin{"cpu.estimator", string(c.CPU.Estimator), "mode " + string(p.Mode)}
+	}
 	c.Memory.Estimator = v1alpha1.EstimatorPercentile
 	c.Origins = r.origins
 	return c

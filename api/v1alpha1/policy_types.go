@@ -314,7 +314,7 @@ const (
 // OOMPolicy is how far an out-of-memory kill raises the need: the larger of
 // the two over the limit at the kill. Both zero: not at all.
 type OOMPolicy struct {
-	// bumpPercent of the limit at the kill. Default: 40.
+	// bumpPercent of the limit at the kill. Default: 20; 40 in the in-place modes.
 	// +optional
 	BumpPercent *int32 `json:"bumpPercent,omitempty"`
 	// bumpMin is the least that is added, in whole bytes. Default: 100Mi.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/backtest"
 	"github.com/plimsoll-dev/plimsoll/workload"
@@ -92,7 +91,7 @@ func (s *backtestSettings) tested(stdin io.Reader) ([]backtest.Strategy, error) 
 func (s *backtestSettings) defaultPolicy() []backtest.Strategy {
 	var spec v1alpha1.PolicySpec
 	s.edit(&spec)
-	values := effective.Resolve(spec)
+	values := backtest.Applied(spec)
 	p := backtest.Policy{Label: string(values.Profile), Values: values}
 	compared := slices.IndexFunc(s.compared, func(c backtest.Strategy) bool { return c.Name() == p.Label })
 	if compared >= 0 {
@@ -119,5 +118,5 @@ func (s *backtestSettings) policyOf(set *workload.Set, path string) (backtest.Po
 		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
 	s.edit(&specs[0])
-	return backtest.Policy{Label: name, Values: effective.Resolve(specs[0])}, nil
+	return backtest.Policy{Label: name, Values: backtest.Applied(specs[0])}, nil
 }

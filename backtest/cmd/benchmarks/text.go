@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/backtest"
 )
@@ -38,7 +37,7 @@ type sweep struct {
 }
 
 // usual is what is swept about.
-var usual = effective.Resolve(v1alpha1.PolicySpec{}).Container("*")
+var usual = backtest.Applied(v1alpha1.PolicySpec{}).Container("*")
 
 var swept = []sweep{
 	{"Balanced", []int{0, 5, 10, 15, 20, 30, 60, 120}, usual.CPU.MarginPercent, func(percent int) backtest.Strategy {
@@ -47,7 +46,7 @@ var swept = []sweep{
 		c.CPU.MarginPercent, c.Memory.MarginPercent = &cpu, &memory
 		return backtest.Policy{
 			Label:  fmt.Sprintf("Balanced %d%%", percent),
-			Values: effective.Resolve(v1alpha1.PolicySpec{Containers: []v1alpha1.ContainerPolicy{c}}),
+			Values: backtest.Applied(v1alpha1.PolicySpec{Containers: []v1alpha1.ContainerPolicy{c}}),
 		}
 	}},
 	{"vpa", []int{-20, 0, 15, 30, 60, 100, 200, 400}, 15, func(percent int) backtest.Strategy {

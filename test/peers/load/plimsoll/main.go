@@ -50,7 +50,7 @@ func load(settings prometheus.Settings, days, deployments int, step time.Duratio
 	if err != nil {
 		return loaded{}, err
 	}
-	policy := effective.Resolve(v1alpha1.PolicySpec{})
+	policy := effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace})
 	q := history.Query{
 		From: now.AddDate(0, 0, -days), To: now, Step: step,
 		// The default profile follows what its estimators would have done.
