@@ -4,6 +4,10 @@ package v1alpha1
 // labels, the CLI's output and tests.
 type Reason string
 
+// Meaning is the reason in a sentence, as docs/reasons.md has it; empty for a
+// reason that is none of ours.
+func (r Reason) Meaning() string { return meanings[r] }
+
 // What history could not give. The last good recommendation stays.
 const (
 	// NoSeries: the source answered, and has nothing about this container.
