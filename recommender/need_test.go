@@ -41,7 +41,7 @@ func past(length time.Duration, cores, bytes func(ago time.Duration) float64) *h
 
 func level(v float64) func(time.Duration) float64 { return func(time.Duration) float64 { return v } }
 
-// input is eight flat days at one core and 512Mi, under the profile Balanced
+// input is eight flat days at one core and 512Mi, under the profile Balanced in place
 // with the percentile written out.
 func input(edits ...func(*Input)) Input {
 	in := Input{
@@ -58,7 +58,7 @@ func input(edits ...func(*Input)) Input {
 func policy(cpuPercentile int32) effective.Container {
 	c := v1alpha1.ContainerPolicy{Name: "*"}
 	c.CPU.Percentile = &cpuPercentile
-	return effective.Resolve(v1alpha1.PolicySpec{Containers: []v1alpha1.ContainerPolicy{c}}).Container("app")
+	return effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace, Containers: []v1alpha1.ContainerPolicy{c}}).Container("app")
 }
 
 func about(t *testing.T, what string, got, want float64) {

@@ -123,7 +123,7 @@ var estimators = [trialCount]struct {
 }{
 	{"the policy's percentile of the window, and the last hour's peak", floorPeak},
 	{"p98 of the window", floorNone},
-	{"the peak of six hours", floorPeak},
+	{"the peak of eight hours", floorPeak},
 	{"the peak of a day", floorPeak},
 	{"p90 of two days, and load that lasts", floorLasting},
 	{"p95 of two days, and load that lasts", floorLasting},
@@ -244,7 +244,7 @@ func (t *Trial) estimate(s *history.Sketch) {
 		t.bases[0] = quantile(d, float64(t.terms.Percentile)/100)
 		t.bases[1] = quantile(d, 0.98)
 	}
-	t.bases[2] = float32(s.HourPeak(at, 6))
+	t.bases[2] = float32(s.HourPeak(at, 8))
 	t.bases[3] = float32(s.HourPeak(at, 24))
 	days := s.Since(at.Add(-24 * time.Hour))
 	t.bases[4], t.bases[5], t.bases[6] = quantile(days, 0.9), quantile(days, 0.95), quantile(days, 0.5)

@@ -163,7 +163,7 @@ func sameHeld(got [trialCount]standing, t *Trial, c *history.Container) bool {
 }
 
 func TestTheChoiceHasHysteresis(t *testing.T) {
-	trial := NewTrial(Terms{Margin: 0.15, Percentile: 95, ShortageCost: 30})
+	trial := NewTrial(Terms{Margin: 0.15, Percentile: 95, ShortageCost: 35})
 	for i := range trial.standing {
 		trial.standing[i].cost = 100
 	}
@@ -182,7 +182,7 @@ func TestTheChoiceHasHysteresis(t *testing.T) {
 }
 
 func TestAnEstimatorLowersOnlyWhatIsWorthItAndNotAtOnce(t *testing.T) {
-	trial := NewTrial(Terms{Margin: 0.15, Percentile: 95, ShortageCost: 30})
+	trial := NewTrial(Terms{Margin: 0.15, Percentile: 95, ShortageCost: 35})
 	const i = 1 // p98 of the window, and nothing else
 	at := func(level, held float32, sinceChange int32) float32 {
 		trial.slot = 1000

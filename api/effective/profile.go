@@ -18,7 +18,7 @@ type parameters struct {
 // profiles are for sizes that are written once, into a manifest or for the next
 // pod: nobody makes up within minutes for what they lack.
 var profiles = map[v1alpha1.Profile]parameters{
-	v1alpha1.ProfileBalanced:    {cpuPercentile: 95, cpuMargin: 15, shortageCost: 30, memoryPercentile: 100, memoryMargin: 15, oomBump: 20, minChange: 10, maxStep: 25},
+	v1alpha1.ProfileBalanced:    {cpuPercentile: 95, cpuMargin: 15, shortageCost: 35, memoryPercentile: 100, memoryMargin: 15, oomBump: 20, minChange: 10, maxStep: 25},
 	v1alpha1.ProfileCost:        {cpuPercentile: 90, cpuMargin: 10, shortageCost: 12, memoryPercentile: 100, memoryMargin: 10, oomBump: 20, minChange: 10, maxStep: 50},
 	v1alpha1.ProfileReliability: {cpuPercentile: 99, cpuMargin: 25, shortageCost: 150, memoryPercentile: 100, memoryMargin: 30, oomBump: 20, minChange: 10, maxStep: 15},
 }
