@@ -83,10 +83,10 @@ type Throttling struct {
 	ShareSum float64
 }
 
-// leastThrottled is the throttled share from which a sample counts as a lower
+// LeastThrottled is the throttled share from which a sample counts as a lower
 // bound. Below it lie single periods at the edge of a burst, which the margin
 // covers; above it a process waits noticeably.
-const leastThrottled = 0.05
+const LeastThrottled = 0.05
 
 // AddCPU counts a CPU sample, in cores, of which the given share of CFS periods
 // was throttled; a negative share is unknown. Usage under a limit that bites
@@ -98,7 +98,7 @@ func (c *Container) AddCPU(end int64, cores, throttledShare float64) {
 	if throttledShare >= 0 {
 		c.Throttling.Samples++
 	}
-	if share := min(throttledShare, 1); share >= leastThrottled {
+	if share := min(throttledShare, 1); share >= LeastThrottled {
 		c.Throttling.Censored++
 		c.Throttling.ShareSum += share
 		demand *= 1 + share

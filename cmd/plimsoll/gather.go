@@ -32,14 +32,37 @@ type gathered struct {
 type subject struct {
 	target workload.Target
 	policy effective.Policy
-	usage  history.Usage
-	set    *workload.Set
-	node   sizing.Capacity
+	// policyName is what the policy is called; empty where none matches.
+	policyName string
+	usage      history.Usage
+	set        *workload.Set
+	node       sizing.Capacity
 }
 
 // gather reads manifests and history. All faults of the manifests are named
 // before any history is read.
 func (s *settings) gather(ctx context.Context, std streams) (*gathered, error) {
+	set, err := s.read(ctx, std)
+	if err != nil {
+		return nil, err
+	}
+	g := &gathered{}
+	for i := range set.Targets {
+		if t := &set.Targets[i]; s.wants(t) {
+			g.subjects = append(g.subjects, s.subject(set, t, g))
+		}
+	}
+	if len(g.subjects) == 0 {
+		return nil, fmt.Errorf("%w: %d workloads were read, and -n, -l or --kinds leave none of them", errNoWorkloads, len(set.Targets))
+	}
+	if g.now, err = s.end(ctx); err != nil {
+		return nil, err
+	}
+	return g, s.load(ctx, g)
+}
+
+// read reads the manifests, or without any finds the workloads in the history.
+func (s *settings) read(ctx context.Context, std streams) (*workload.Set, error) {
 	set, err := workload.Read(slices.Concat(s.manifests, s.policies), std.in, workload.Options{Namespace: s.namespace})
 	if err != nil {
 		return nil, err
@@ -49,20 +72,13 @@ func (s *settings) gather(ctx context.Context, std streams) (*gathered, error) {
 			return nil, err
 		}
 	}
-	g := &gathered{}
-	node := s.largestNode(set)
-	for _, t := range set.Targets {
-		if s.wants(&t) {
-			g.subjects = append(g.subjects, subject{target: t, policy: s.policyFor(set, &t, g), set: set, node: node})
-		}
-	}
-	if len(g.subjects) == 0 {
-		return nil, fmt.Errorf("%w: %d workloads were read, and -n, -l or --kinds leave none of them", errNoWorkloads, len(set.Targets))
-	}
-	if err := s.load(ctx, g); err != nil {
-		return nil, err
-	}
-	return g, nil
+	return set, nil
+}
+
+// subject is a workload with its policy; its usage is yet to be read.
+func (s *settings) subject(set *workload.Set, t *workload.Target, g *gathered) subject {
+	policy, name := s.policyFor(set, t, g)
+	return subject{target: *t, policy: policy, policyName: name, set: set, node: s.largestNode(set)}
 }
 
 // discoverTargets takes the workloads from the history, where there are no
@@ -84,24 +100,24 @@ func (s *settings) wants(t *workload.Target) bool {
 }
 
 // policyFor resolves the policy of a workload, with what flags change of it.
-func (s *settings) policyFor(set *workload.Set, t *workload.Target, g *gathered) effective.Policy {
+func (s *settings) policyFor(set *workload.Set, t *workload.Target, g *gathered) (p effective.Policy, name string) {
 	var spec v1alpha1.PolicySpec
 	if match, ok := set.PolicyFor(t); ok {
-		spec = match.Spec
+		spec, name = match.Spec, match.String()
 		for _, loser := range match.Losers {
 			note := fmt.Sprintf("%s: %s takes precedence over %s", t.WorkloadKey, match, loser)
 			g.notes = append(g.notes, note)
 		}
 	}
 	s.edit(&spec)
-	p := effective.Resolve(spec)
+	p = effective.Resolve(spec)
 	if s.window > 0 {
 		p.Window = s.window
 	}
 	if s.step > 0 {
 		p.Step = s.step
 	}
-	return p
+	return p, name
 }
 
 // largestNode is the most that a node of the manifests offers, or what the
@@ -128,17 +144,21 @@ func largestNode(set *workload.Set) sizing.Capacity {
 	return c
 }
 
+// end is the end of the window.
+func (s *settings) end(ctx context.Context) (time.Time, error) {
+	if !s.now.IsZero() {
+		return s.now, nil
+	}
+	now, err := s.source.Now(ctx)
+	if err != nil {
+		return now, fmt.Errorf("finding the end of the history in %s: %w", s.source.noun, err)
+	}
+	return now, nil
+}
+
 // load reads the history of all workloads, one load for each window and step
 // that policies ask for.
 func (s *settings) load(ctx context.Context, g *gathered) error {
-	g.now = s.now
-	if g.now.IsZero() {
-		now, err := s.source.Now(ctx)
-		if err != nil {
-			return fmt.Errorf("finding the end of the history in %s: %w", s.source.noun, err)
-		}
-		g.now = now
-	}
 	type span struct{ window, step time.Duration }
 	groups := map[span][]int{}
 	for i := range g.subjects {
@@ -149,7 +169,7 @@ func (s *settings) load(ctx context.Context, g *gathered) error {
 		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.step, b.step))
 	})
 	for _, sp := range spans {
-		q := history.Query{From: g.now.Add(-sp.window), To: g.now, Step: sp.step, Ceiling: ceiling(g.subjects[0].node)}
+		q := history.Query{From: g.now.Add(-sp.window), To: g.now, Step: sp.step, Ceiling: ceiling(g.subjects[0].node), Record: s.record}
 		policies := map[history.WorkloadKey]effective.Policy{}
 		for _, i := range groups[sp] {
 			q.Workloads = append(q.Workloads, g.subjects[i].asked())

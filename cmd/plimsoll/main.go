@@ -65,6 +65,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.AddCommand(newRecommend(s))
+	root.AddCommand(newExplain(s))
 	root.AddCommand(newBacktest(s))
 	return root
 }

@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/report"
 	"github.com/plimsoll-dev/plimsoll/sizing"
+	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
 // options are the flags of recommend as they are written.
@@ -41,14 +43,24 @@ type options struct {
 func (o *options) bind(f *pflag.FlagSet) {
 	f.SortFlags = false
 	o.source.bind(f)
+	o.bindSelection(f)
+	f.StringVarP(&o.output, "output", "o", "table", strings.Join(report.Formats, ", "))
+	f.StringVar(&o.failOn, "fail-on", "None", "exit with 2 if a container is of this severity or worse: Low, Medium, High")
+	o.bindWindow(f)
+}
+
+// bindSelection adds the flags that say what to look at.
+func (o *options) bindSelection(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.manifests, "manifests", "f", nil, "file or folder of Kubernetes manifests, or - for standard input; repeatable")
 	f.StringArrayVar(&o.policies, "policy", nil, "file with VerticalPolicy or ClusterVerticalPolicy, beside those in the manifests; repeatable")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "only this namespace, which is also that of manifests without one")
 	f.BoolVarP(&o.all, "all-namespaces", "A", false, "all namespaces (as without -n)")
 	f.StringVarP(&o.selector, "selector", "l", "", "only workloads with these labels, such as tier=web,env!=test")
 	f.StringSliceVar(&o.kinds, "kinds", nil, "only these kinds, such as Deployment,StatefulSet")
-	f.StringVarP(&o.output, "output", "o", "table", strings.Join(report.Formats, ", "))
-	f.StringVar(&o.failOn, "fail-on", "None", "exit with 2 if a container is of this severity or worse: Low, Medium, High")
+}
+
+// bindWindow adds the flags that say how to look at it.
+func (o *options) bindWindow(f *pflag.FlagSet) {
 	f.StringVar(&o.node, "node-allocatable", "", "largest node where the manifests have none, such as cpu=16,memory=64Gi")
 	f.StringVar(&o.window, "window", "", "how far back usage counts, such as 8d or 36h (policy: history.windowDays)")
 	f.StringVar(&o.step, "step", "", "resolution of the history, such as 5m (policy: history.stepSeconds)")
@@ -68,7 +80,12 @@ type settings struct {
 	now    time.Time     // zero: the source's
 	edit   policyEdit    // what flags change of every policy
 	source openSource
+	// record is given every sample; nil keeps none.
+	record recordFunc
 }
+
+// recordFunc is what history.Query gives samples to.
+type recordFunc = func(w history.WorkloadKey, pod, container string, m history.Metric, ends []int64, values []float64)
 
 // validate names every flag that is wrong, not only the first.
 func (o *options) validate(ctx context.Context) (*settings, error) {
@@ -178,9 +195,19 @@ func parseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// wantsKind says whether a kind was asked for, in any case and number.
+// wantsKind says whether a kind was asked for.
 func (s *settings) wantsKind(kind string) bool {
-	return len(s.kinds) == 0 || slices.ContainsFunc(s.kinds, func(k string) bool {
-		return strings.EqualFold(k, kind) || strings.EqualFold(k, kind+"s")
-	})
+	return len(s.kinds) == 0 || slices.ContainsFunc(s.kinds, func(k string) bool { return isKind(k, kind) })
+}
+
+// shortKinds are the short names of kinds that kubectl knows.
+var shortKinds = map[string]string{
+	"deploy": workload.KindDeployment, "sts": workload.KindStatefulSet, "ds": workload.KindDaemonSet,
+	"rs": workload.KindReplicaSet, "cj": workload.KindCronJob, "po": workload.KindPod,
+}
+
+// isKind says whether a person who writes text means the kind: in any case and
+// number, or by its short name.
+func isKind(text, kind string) bool {
+	return strings.EqualFold(text, kind) || strings.EqualFold(text, kind+"s") || shortKinds[strings.ToLower(text)] == kind
 }

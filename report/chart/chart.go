@@ -185,8 +185,25 @@ func (c *Chart) label(px, py float64, colour, text string) {
 
 // SVG is the whole chart, as a document of its own.
 func (c *Chart) SVG() string {
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" font-family="sans-serif" font-size="11">`,
+		short(c.Width), short(c.Height)) + c.body() + "</svg>\n"
+}
+
+// Stack is charts one below the other, as one document.
+func Stack(charts ...*Chart) string {
+	width, height := 0.0, 0.0
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" font-family="sans-serif" font-size="11">`, short(c.Width), short(c.Height))
+	for _, c := range charts {
+		fmt.Fprintf(&b, `<svg y="%s" width="%s" height="%s">%s</svg>`+"\n", short(height), short(c.Width), short(c.Height), c.body())
+		width, height = max(width, c.Width), height+c.Height
+	}
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" font-family="sans-serif" font-size="11">`+"\n",
+		short(width), short(height)) + b.String() + "</svg>\n"
+}
+
+// body is what stands inside of the document.
+func (c *Chart) body() string {
+	var b strings.Builder
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="%d" y="18" font-size="13" fill="#222">%s</text>`, left, html.EscapeString(c.Title))
 	for _, t := range c.XScale.ticks {
 		x := short(c.px(t.at))
@@ -209,6 +226,5 @@ func (c *Chart) SVG() string {
 		fmt.Fprintf(&b, `<text x="%s" y="18" text-anchor="end" fill="%s">%s</text>`, short(x), e.Colour, html.EscapeString(e.Name))
 		x -= 7*float64(len(e.Name)) + 14
 	}
-	b.WriteString("</svg>\n")
 	return b.String()
 }

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plimsoll-dev/plimsoll/api/effective"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/report"
+	"github.com/plimsoll-dev/plimsoll/workload"
+)
+
+func newExplain(s streams) *cobra.Command {
+	// What recommend would print and fail on has no flag here.
+	o := explainOptions{options: options{output: "table", failOn: string(report.SeverityNone)}}
+	cmd := &cobra.Command{
+		Use:   "explain [KIND/]NAME (--history DIR | --prometheus URL) [--manifests PATH]...",
+		Short: "How the recommendation for one workload came about, step by step",
+		Long: `Explains what recommend says of one workload: what each container asks for and
+used, every step from there to the target, how sure it is, what the process makes
+of a change, what the reasons mean, and which values of the policy are in force.
+
+Usage over the window is drawn as a row of blocks, and with --plot into an SVG
+file, against request, limit and target, with out-of-memory kills and throttling
+where the source knows them. Nothing else is written.`,
+		Example: `  plimsoll explain checkout --history examples/history --manifests examples/manifests
+  plimsoll explain Deployment/checkout -n shop --prometheus http://localhost:9090 --manifests deploy/ --plot checkout.svg`,
+		Args: oneWorkload,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.changed = cmd.Flags().Changed
+			return o.run(cmd.Context(), s, args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.source.bind(f)
+	o.bindSelection(f)
+	f.StringVar(&o.plot, "plot", "", "SVG file to draw usage into, against request, limit and target")
+	f.BoolVar(&o.everyValue, "all", false, "show values of the policy that are defaults, too")
+	o.bindWindow(f)
+	return cmd
+}
+
+func oneWorkload(_ *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return errors.New("name one workload, such as checkout or Deployment/checkout")
+	}
+	return nil
+}
+
+type explainOptions struct {
+	options
+	plot       string
+	everyValue bool
+}
+
+// run finds the workload, reads its history and explains.
+func (o *explainOptions) run(ctx context.Context, std streams, name string) error {
+	s, err := o.validate(ctx)
+	if o.plot != "" && !strings.EqualFold(filepath.Ext(o.plot), ".svg") {
+		err = errors.Join(err, fmt.Errorf("--plot: %q does not end in .svg", o.plot))
+	}
+	if err != nil {
+		return err
+	}
+	set, err := s.read(ctx, std)
+	if err != nil {
+		return err
+	}
+	t, err := s.find(set, name)
+	if err != nil {
+		return err
+	}
+	g, recorded, err := s.gatherOne(ctx, set, t)
+	if err != nil {
+		return err
+	}
+	e, items := s.explanation(g, recorded)
+	if o.plot != "" {
+		if err := writeFile(o.plot, e.WritePlot); err != nil {
+			return fmt.Errorf("--plot: %w", err)
+		}
+	}
+	if err := e.Write(std.out, o.everyValue); err != nil {
+		return fmt.Errorf("writing the explanation: %w", err)
+	}
+	g.warn(std.err, items)
+	if g.incomplete() {
+		return exitStatus(exitIncomplete)
+	}
+	return nil
+}
+
+// find is the one selected workload that the text, [KIND/]NAME, names.
+func (s *settings) find(set *workload.Set, text string) (*workload.Target, error) {
+	kind, name, ok := strings.Cut(text, "/")
+	if !ok {
+		kind, name = "", text
+	}
+	var found []*workload.Target
+	var names, others []string
+	for i := range set.Targets {
+		t := &set.Targets[i]
+		switch {
+		case !s.wants(t):
+		case t.Name == name && (kind == "" || isKind(kind, t.Kind)):
+			found, names = append(found, t), append(names, t.String())
+		default:
+			others = append(others, t.String())
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("%w: %q is none of the workloads that were read and selected: %s", errNoWorkloads, text, listed(others))
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("%q names %d workloads; add the kind, as in %s/%s, or the namespace with -n: %s",
+		text, len(found), found[0].Kind, name, strings.Join(names, ", "))
+}
+
+// gatherOne reads the history of one workload, and keeps its samples. Workloads
+// for whose pods its own could be taken are asked for as well, since a source
+// tells them apart by knowing both.
+func (s *settings) gatherOne(ctx context.Context, set *workload.Set, t *workload.Target) (*gathered, *timelines, error) {
+	g := &gathered{}
+	g.subjects = []subject{s.subject(set, t, g)}
+	var err error
+	if g.now, err = s.end(ctx); err != nil {
+		return nil, nil, err
+	}
+	for i := range set.Targets {
+		if other := &set.Targets[i]; s.wants(other) && alike(t.WorkloadKey, other.WorkloadKey) {
+			g.subjects = append(g.subjects, s.subject(set, other, &gathered{}))
+		}
+	}
+	policy := g.subjects[0].policy
+	r := newTimelines(t.WorkloadKey, g.now.Add(-policy.Window), g.now, policy.Step)
+	s.record = r.add
+	if err := s.load(ctx, g); err != nil {
+		return nil, nil, err
+	}
+	g.subjects = g.subjects[:1]
+	return g, r, nil
+}
+
+// alike says whether pods of one workload could by their names be the other's:
+// the name of one begins like that of the other, as far as it stands in the
+// names of pods.
+func alike(a, b history.WorkloadKey) bool {
+	const inPods = 58
+	cut := func(name string) string { return name[:min(len(name), inPods)] }
+	return a != b && a.Namespace == b.Namespace &&
+		(strings.HasPrefix(a.Name, cut(b.Name)) || strings.HasPrefix(b.Name, cut(a.Name)))
+}
+
+// explanation puts together what is to be said of the one subject.
+func (s *settings) explanation(g *gathered, r *timelines) (*report.Explanation, []report.Item) {
+	sub := &g.subjects[0]
+	items := sub.items(g.now)
+	e := &report.Explanation{
+		WorkloadKey: sub.target.WorkloadKey, Replicas: sub.target.Replicas,
+		Policy: sub.policyName, Profile: string(sub.policy.Profile),
+		From: r.from, To: r.to, Step: sub.policy.Step, Values: s.origins(sub.policy.Origins),
+	}
+	for _, item := range items {
+		c := report.Explained{
+			Item: item, Values: s.origins(sub.policy.Container(item.Container).Origins),
+			CPU: r.of(item.Container, history.MetricCPU), Memory: r.of(item.Container, history.MetricMemory),
+			Throttled: r.of(item.Container, history.MetricThrottled),
+		}
+		if h := sub.usage.Containers[item.Container]; h != nil {
+			c.Kills, c.Throttling = h.OOMKills, h.Throttling
+		}
+		e.Containers = append(e.Containers, c)
+	}
+	return e, items
+}
+
+// flagFields are the fields of a policy that flags change.
+var flagFields = map[string][]string{
+	"minimum-days":          {"history.minimumDays"},
+	"window":                {"history.windowDays"},
+	"step":                  {"history.stepSeconds"},
+	"estimator":             {"cpu.estimator"},
+	"cpu-percentile":        {"cpu.percentile"},
+	"cpu-margin-percent":    {"cpu.marginPercent"},
+	"cpu-min":               {"cpu.min"},
+	"cpu-max":               {"cpu.max"},
+	"memory-percentile":     {"memory.percentile"},
+	"memory-margin-percent": {"memory.marginPercent"},
+	"memory-min":            {"memory.min"},
+	"memory-max":            {"memory.max"},
+	"limits":                {"cpu.limit.policy", "memory.limit.policy"},
+	"whole-cores":           {"cpu.wholeCores"},
+}
+
+// origins tells what came from a flag from what came from the policy.
+func (s *settings) origins(values []effective.Origin) []effective.Origin {
+	values = slices.Clone(values)
+	for flag, fields := range flagFields {
+		if !s.changed(flag) {
+			continue
+		}
+		for i := range values {
+			if o := &values[i]; slices.Contains(fields, o.Field) {
+				o.From = "flag --" + flag
+				switch flag { // These two change the values in force, and not the policy.
+				case "window":
+					o.Value = fmt.Sprintf("%.4g", s.window.Hours()/24)
+				case "step":
+					o.Value = fmt.Sprintf("%.0f", s.step.Seconds())
+				}
+			}
+		}
+	}
+	return values
+}
+
+// timelines fold the samples of one workload into timelines.
+type timelines struct {
+	workload history.WorkloadKey
+	from, to time.Time
+	step     time.Duration
+
+	mu       sync.Mutex // Sources fold from several goroutines.
+	byMetric map[timelineKey]*report.Timeline
+}
+
+type timelineKey struct {
+	container string
+	metric    history.Metric
+}
+
+func newTimelines(w history.WorkloadKey, from, to time.Time, step time.Duration) *timelines {
+	return &timelines{workload: w, from: from, to: to, step: step, byMetric: map[timelineKey]*report.Timeline{}}
+}
+
+// of is the timeline of a metric; nil where there is no sample.
+func (r *timelines) of(container string, m history.Metric) *report.Timeline {
+	return r.byMetric[timelineKey{container, m}]
+}
+
+func (r *timelines) add(w history.WorkloadKey, _, container string, m history.Metric, ends []int64, values []float64) {
+	if w != r.workload || m != history.MetricCPU && m != history.MetricMemory && m != history.MetricThrottled {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := timelineKey{container, m}
+	t := r.byMetric[key]
+	if t == nil {
+		t = report.NewTimeline(r.from, r.to)
+		r.byMetric[key] = t
+	}
+	t.Add(ends, values, r.covers(ends))
+}
+
+// covers is how many seconds each sample covers: the step, or what lies between
+// two samples of a source that has fewer, though no more than an hour, since
+// two samples far apart are a gap.
+func (r *timelines) covers(ends []int64) int64 {
+	apart := int64(math.MaxInt64)
+	for i := 1; i < len(ends); i++ {
+		if d := ends[i] - ends[i-1]; d > 0 {
+			apart = min(apart, d)
+		}
+	}
+	step := int64(r.step / time.Second)
+	if apart > int64(time.Hour/time.Second) {
+		return step
+	}
+	return max(step, apart)
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(path string, write func(w io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
