@@ -2,7 +2,6 @@ package recommender
 
 import (
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,13 +14,8 @@ import (
 // faith, and a leak takes whatever it gets.
 const leakFactor = 4
 
-// bumpFor is how long a kill asks for more than was known to be needed. Within
-// a day the container has shown what it takes, and a guess that lasts a week
-// only lies idle.
-const bumpFor = 24 * time.Hour
-
 // oomFloor raises memory to what the kills in the window ask for. A kill is a
-// peak at the limit that was really in force, and for a day it asks for the
+// peak at the limit that was really in force, and for some time it asks for the
 // larger of the bumps over that. The base is a fact and never our own result,
 // so that repeated kills at one limit ask for the same.
 func (w *work) oomFloor(h *history.Container, e *Estimate) {
@@ -37,7 +31,7 @@ func (w *work) oomFloor(h *history.Container, e *Estimate) {
 		}
 		kills++
 		limits[size] = true
-		fresh := k.At.After(w.in.Now.Add(-bumpFor))
+		fresh := k.At.After(w.in.Now.Add(-w.in.Policy.OOMBumpFor))
 		asked := w.bumped(size)
 		if !fresh {
 			asked = min(asked, size*(1+float64(w.in.Policy.Memory.MarginPercent)/100))
@@ -52,8 +46,8 @@ func (w *work) oomFloor(h *history.Container, e *Estimate) {
 	w.reason(v1alpha1.ReasonOOMKilled)
 	note := fmt.Sprintf("%d out-of-memory kills in the window, the largest at %s", kills, formatBytes(base))
 	if bumped {
-		note += fmt.Sprintf("; plus, for a day, the larger of %d%% and %s",
-			w.in.Policy.OOMBumpPercent, formatBytes(float64(w.in.Policy.OOMBumpBytes)))
+		note += fmt.Sprintf("; plus, for %s, the larger of %d%% and %s",
+			formatDuration(w.in.Policy.OOMBumpFor), w.in.Policy.OOMBumpPercent, formatBytes(float64(w.in.Policy.OOMBumpBytes)))
 	} else {
 		note += fmt.Sprintf("; plus the %d%% margin", w.in.Policy.Memory.MarginPercent)
 	}

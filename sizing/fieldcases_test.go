@@ -138,6 +138,12 @@ func TestB14KillsAtTheCeilingDoNotFeedOnThemselves(t *testing.T) {
 		}
 		wantReasons(t, r, v1alpha1.ReasonCappedByMax, v1alpha1.ReasonOOMKilled)
 	}
+	t.Run("the floor stays while the last kill is in the window", func(t *testing.T) {
+		r := Recommend(subject(app, killed(steady(0.5, 3*gi), 7*24*time.Hour, 4*gi), spec))[0]
+		if r.Sized.Memory.Uncapped != 8*gi {
+			t.Errorf("uncapped %d, want 8Gi", r.Sized.Memory.Uncapped)
+		}
+	})
 	t.Run("when the last kill has left the window, so has its floor", func(t *testing.T) {
 		r := Recommend(subject(app, killed(steady(0.5, 3*gi), 9*24*time.Hour, 4*gi), spec))[0]
 		if r.Sized.Memory.Uncapped != 3*gi || has(r, v1alpha1.ReasonCappedByMax) {

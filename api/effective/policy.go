@@ -84,8 +84,11 @@ type Container struct {
 	// OOMBumpPercent and OOMBumpBytes are how far a kill raises the need.
 	OOMBumpPercent int64
 	OOMBumpBytes   int64
-	Rounding       v1alpha1.Rounding
-	Adjust         v1alpha1.Adjust
+	// OOMBumpFor is how long it does; afterwards a kill counts as a peak at the
+	// limit that was in force.
+	OOMBumpFor time.Duration
+	Rounding   v1alpha1.Rounding
+	Adjust     v1alpha1.Adjust
 	// Origins says of each value where it came from.
 	Origins []Origin
 }
@@ -164,6 +167,16 @@ func followed(m v1alpha1.Mode) bool {
 	return m == v1alpha1.ModeInPlace || m == v1alpha1.ModeInPlaceOrRecreate
 }
 
+// bumpFor is a day where running pods are followed: within it the container has
+// shown what it takes, and a guess that lasts longer only lies idle. Elsewhere
+// nothing shows, and the guess lasts as long as the kill is known.
+func (p Policy) bumpFor() time.Duration {
+	if p.InPlace() {
+		return 24 * time.Hour
+	}
+	return p.Window
+}
+
 // Container works out the values in force for a container: those of the first
 // entry that names it, or of "*".
 func (p Policy) Container(name string) Container {
@@ -188,6 +201,7 @@ func (p Policy) Container(name string) Container {
 
 		Memory:         r.resource("memory", memory.ResourcePolicy, 0, bounds{params.memoryPercentile, params.memoryMargin, 16 << 20}),
 		OOMBumpPercent: int64(r.number("memory.oom.bumpPercent", memory.OOM.BumpPercent, params.oomBump, true)),
+		OOMBumpFor:     p.bumpFor(),
 		OOMBumpBytes:   r.quantity("memory.oom.bumpMin", memory.OOM.BumpMin, 0, 100<<20),
 		Rounding:       choose(&r, "memory.rounding", memory.Rounding, v1alpha1.RoundingMiB),
 		Adjust:         choose(&r, "memory.adjust", memory.Adjust, v1alpha1.AdjustAuto),
