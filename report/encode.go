@@ -11,7 +11,7 @@ import (
 )
 
 // Formats are the output formats, in the order in which help shows them.
-var Formats = []string{"table", "wide", "json", "yaml"}
+var Formats = []string{"table", "wide", "json", "yaml", "csv", "patch"}
 
 // CheckFormat refuses an unknown format.
 func CheckFormat(format string) error {
@@ -36,6 +36,10 @@ func (l List) Write(w io.Writer, format string, colour bool) error {
 		}
 		_, err = w.Write(text)
 		return err
+	case "csv":
+		return l.writeCSV(w)
+	case "patch":
+		return l.writePatches(w)
 	}
 	return l.writeTable(w, format == "wide", colour)
 }

@@ -5,6 +5,7 @@ package report
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -67,6 +68,12 @@ type Item struct {
 	// follow.
 	Advice   []string `json:"advice"`
 	Severity Severity `json:"severity"`
+
+	// APIVersion is that of the workload, empty where only its history is
+	// known; Sidecar means that the container is a native sidecar. Both are for
+	// patches, and no part of the JSON form.
+	APIVersion string `json:"-"`
+	Sidecar    bool   `json:"-"`
 }
 
 // Runtime is the verdict on the container's process.
@@ -128,6 +135,10 @@ type Pods struct {
 // Workload is what items say of the workload that they are of.
 type Workload struct {
 	history.WorkloadKey
+	// APIVersion is empty where only the history is known.
+	APIVersion string
+	// Sidecars are the names of the native sidecars.
+	Sidecars []string
 	Replicas *int32
 	// Ignored means that the user set the workload aside.
 	Ignored bool
@@ -159,6 +170,8 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 		Reasons:    orEmpty(r.Sized.Reasons),
 		Advice:     orEmpty(r.Sized.Advice),
 		Severity:   SeverityNone,
+		APIVersion: w.APIVersion,
+		Sidecar:    slices.Contains(w.Sidecars, r.Container.Name),
 	}
 	if suspicious(r.Container.Resources) {
 		item.Reasons = recommender.AppendReason(item.Reasons, v1alpha1.ReasonSuspiciousUnit)

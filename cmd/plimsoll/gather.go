@@ -221,8 +221,15 @@ func (s *subject) items(now time.Time) []report.Item {
 	if s.target.Replicas != nil {
 		replicas = int64(*s.target.Replicas)
 	}
+	var sidecars []string
+	for _, c := range s.target.Template.Spec.InitContainers {
+		sidecars = append(sidecars, c.Name) // Those that are none get no size.
+	}
 	return report.Items(
-		report.Workload{WorkloadKey: s.target.WorkloadKey, Replicas: s.target.Replicas, Ignored: s.target.Ignored(), Usage: s.usage},
+		report.Workload{
+			WorkloadKey: s.target.WorkloadKey, APIVersion: s.target.APIVersion, Sidecars: sidecars,
+			Replicas: s.target.Replicas, Ignored: s.target.Ignored(), Usage: s.usage,
+		},
 		sizing.Recommend(sizing.Subject{
 			Template: spec, Containers: containers, Replicas: replicas,
 			Usage: s.usage, Now: now, Policy: s.policy,
