@@ -120,6 +120,15 @@ func record(m map[object][]owner, id object, kind, name string) {
 	}
 }
 
+// Alike says whether a pod of one workload could by its name be the other's:
+// one of their names begins with the other, as far as it stands in the names of
+// pods. Who asks for one of them asks for both, so that each gets its own.
+func Alike(a, b WorkloadKey) bool {
+	cut := func(name string) string { return name[:min(len(name), maxBase)] }
+	return a != b && a.Namespace == b.Namespace &&
+		(strings.HasPrefix(a.Name, cut(b.Name)) || strings.HasPrefix(b.Name, cut(a.Name)))
+}
+
 // Of returns the index of the workload that the pod belongs to. It is false
 // where the pod belongs to none of them, or where its name fits several alike.
 func (o *Owners) Of(namespace, pod string) (index int, ok bool) {

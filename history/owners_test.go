@@ -2,6 +2,7 @@ package history
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -397,5 +398,28 @@ func BenchmarkOwners(b *testing.B) {
 		if _, ok := o.Of(shop, "service-c-d-5d4f9c7b8-x7k2p"); !ok {
 			b.Fatal("no owner")
 		}
+	}
+}
+
+func TestWorkloadsWhoseNamesBeginAlike(t *testing.T) {
+	key := func(kind, name string) WorkloadKey {
+		return WorkloadKey{Namespace: "shop", Kind: kind, Name: name}
+	}
+	long := strings.Repeat("a", 60)
+	var got []string
+	for _, other := range []WorkloadKey{
+		key("Deployment", "web"), key("StatefulSet", "web"), key("Deployment", "web-api"), key("Deployment", "we"),
+		key("Deployment", "shop"),
+		{Namespace: "bank", Kind: "StatefulSet", Name: "web"},
+	} {
+		if Alike(key("Deployment", "web"), other) {
+			got = append(got, other.String())
+		}
+	}
+	if want := []string{"StatefulSet shop/web", "Deployment shop/web-api", "Deployment shop/we"}; !slices.Equal(got, want) {
+		t.Errorf("alike are %v, want %v", got, want)
+	}
+	if !Alike(key("Deployment", long+"b"), key("Deployment", long+"c")) {
+		t.Error("names that pods' names cut alike are alike")
 	}
 }

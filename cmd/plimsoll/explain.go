@@ -141,7 +141,7 @@ func (s *settings) gatherOne(ctx context.Context, set *workload.Set, t *workload
 		return nil, nil, err
 	}
 	for i := range set.Targets {
-		if other := &set.Targets[i]; s.wants(other) && alike(t.WorkloadKey, other.WorkloadKey) {
+		if other := &set.Targets[i]; s.wants(other) && history.Alike(t.WorkloadKey, other.WorkloadKey) {
 			g.subjects = append(g.subjects, s.subject(set, other, &gathered{}))
 		}
 	}
@@ -153,16 +153,6 @@ func (s *settings) gatherOne(ctx context.Context, set *workload.Set, t *workload
 	}
 	g.subjects = g.subjects[:1]
 	return g, r, nil
-}
-
-// alike says whether pods of one workload could by their names be the other's:
-// the name of one begins like that of the other, as far as it stands in the
-// names of pods.
-func alike(a, b history.WorkloadKey) bool {
-	const inPods = 58
-	cut := func(name string) string { return name[:min(len(name), inPods)] }
-	return a != b && a.Namespace == b.Namespace &&
-		(strings.HasPrefix(a.Name, cut(b.Name)) || strings.HasPrefix(b.Name, cut(a.Name)))
 }
 
 // explanation puts together what is to be said of the one subject.

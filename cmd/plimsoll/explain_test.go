@@ -3,17 +3,13 @@ package main
 import (
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
-
-	"github.com/plimsoll-dev/plimsoll/history"
 )
 
 var examples = []string{"--history", "../../examples/history", "--manifests", "../../examples/manifests"}
@@ -150,30 +146,5 @@ func TestThePlotIsWellFormedAndShowsTheLevels(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in the plot", want)
 		}
-	}
-}
-
-// TestThePodsOfNeighboursAreToldApart: explaining one workload alone attributes
-// pods as recommending for all of them does.
-func TestThePodsOfNeighboursAreToldApart(t *testing.T) {
-	key := func(kind, name string) history.WorkloadKey {
-		return history.WorkloadKey{Namespace: "shop", Kind: kind, Name: name}
-	}
-	long := strings.Repeat("a", 60)
-	var got []string
-	for _, other := range []history.WorkloadKey{
-		key("Deployment", "web"), key("StatefulSet", "web"), key("Deployment", "web-api"), key("Deployment", "we"),
-		key("Deployment", "shop"),
-		{Namespace: "bank", Kind: "StatefulSet", Name: "web"},
-	} {
-		if alike(key("Deployment", "web"), other) {
-			got = append(got, fmt.Sprint(other))
-		}
-	}
-	if want := []string{"StatefulSet shop/web", "Deployment shop/web-api", "Deployment shop/we"}; !slices.Equal(got, want) {
-		t.Errorf("alike are %v, want %v", got, want)
-	}
-	if !alike(key("Deployment", long+"b"), key("Deployment", long+"c")) {
-		t.Error("names that pods' names cut alike are alike")
 	}
 }

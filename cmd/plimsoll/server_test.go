@@ -153,6 +153,9 @@ func TestAServerAndAFolderTellOneStory(t *testing.T) {
 			if b.Pods != (report.Pods{Live: 1}) {
 				t.Errorf("pods %+v", b.Pods)
 			}
+			if out := explain(t, append(common, "--prometheus-config", config, r.name)...); !strings.Contains(out, "█") || !strings.Contains(out, *b.Target.Requests.CPU) {
+				t.Errorf("explain, from the server, draws nothing or says something else than %s:\n%s", *b.Target.Requests.CPU, out)
+			}
 		})
 	}
 }
