@@ -265,11 +265,22 @@ func (c *Explained) writeReasons(w io.Writer) {
 // originDefault is what effective calls the origin of a default.
 const originDefault = "default"
 
+// valueOf is a value in force, of memory in the unit in which people write it.
+func valueOf(o effective.Origin) string {
+	switch o.Field {
+	case "memory.min", "memory.max", "memory.oom.bumpMin":
+		if q, err := resource.ParseQuantity(o.Value); err == nil {
+			return resource.NewQuantity(q.Value(), resource.BinarySI).String()
+		}
+	}
+	return o.Value
+}
+
 func (e *Explanation) writeValues(w io.Writer, title string, values []effective.Origin, all bool) {
 	var lines [][]string
 	for _, o := range values {
 		if all || o.From != originDefault {
-			lines = append(lines, []string{o.Field, o.Value, o.From})
+			lines = append(lines, []string{o.Field, valueOf(o), o.From})
 		}
 	}
 	if len(lines) == 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 )
@@ -87,6 +88,20 @@ func TestHarmIsTold(t *testing.T) {
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestValuesOfMemoryAreReadable(t *testing.T) {
+	for o, want := range map[effective.Origin]string{
+		{Field: "memory.min", Value: "16777216"}:        "16Mi",
+		{Field: "memory.max", Value: "1073741825"}:      "1073741825",
+		{Field: "memory.percentile", Value: "100"}:      "100",
+		{Field: "cpu.min", Value: "10m"}:                "10m",
+		{Field: "memory.min", Value: "a value of none"}: "a value of none",
+	} {
+		if got := valueOf(o); got != want {
+			t.Errorf("%+v: %s, want %s", o, got, want)
 		}
 	}
 }
