@@ -14,7 +14,6 @@ import (
 	"github.com/plimsoll-dev/plimsoll/backtest"
 	"github.com/plimsoll-dev/plimsoll/backtest/recorded"
 	"github.com/plimsoll-dev/plimsoll/history"
-
 	"github.com/plimsoll-dev/plimsoll/test/peers/vpa"
 )
 

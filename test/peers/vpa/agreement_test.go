@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/plimsoll-dev/plimsoll/backtest"
-	"github.com/plimsoll-dev/plimsoll/backtest/recorded"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	vpav1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
+
+	"github.com/plimsoll-dev/plimsoll/backtest"
+	"github.com/plimsoll-dev/plimsoll/backtest/recorded"
 )
 
 // The shipped binary has a reimplementation of VPA. It must recommend and

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/backtest"
-	"github.com/plimsoll-dev/plimsoll/history"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/model"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/backtest"
+	"github.com/plimsoll-dev/plimsoll/history"
 )
 
 // minutes is eight days of one container at one sample a minute, each value

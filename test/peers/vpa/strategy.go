@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/backtest"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,6 +23,8 @@ import (
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater/priority"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/limitrange"
 	vpautil "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/vpa"
+
+	"github.com/plimsoll-dev/plimsoll/backtest"
 )
 
 // Strategy is VPA with its defaults, in place.
