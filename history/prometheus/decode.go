@@ -20,7 +20,7 @@ type series struct {
 func (s series) within(asked span) series {
 	kept := 0
 	for i, end := range s.ends {
-		if asked.contains(end) {
+		if asked.covers(end) {
 			s.ends[kept], s.values[kept] = end, s.values[i]
 			kept++
 		}

@@ -193,7 +193,7 @@ func newGatherer(l *load, b batch) *gatherer {
 }
 
 // add takes the answer to a usage query. Rows that were not asked for are left
-// out, whatever the server returns: another instant, another workload's pod,
+// out, whatever the server returns: another time, another workload's pod,
 // and the cgroups that are no containers.
 func (g *gatherer) add(uq usageQuery, p piece, answer []series) {
 	g.mu.Lock()

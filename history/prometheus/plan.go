@@ -43,9 +43,10 @@ func (s span) last() int64 { return s.first + int64(s.n-1)*s.step }
 // start is where the interval of the first instant begins.
 func (s span) start() int64 { return s.first - s.step }
 
-func (s span) contains(t int64) bool {
-	return t >= s.first && t <= s.last() && (t-s.first)%s.step == 0
-}
+// covers says whether t is in an interval of s. Servers answer at the instants
+// that were asked for, or at ones of their own choosing: intervals divide time
+// in any case, so that each sample counts once.
+func (s span) covers(t int64) bool { return t > s.start() && t <= s.last() }
 
 // cut divides s into pieces of at most n instants, in order of time.
 func (s span) cut(n int) []span {

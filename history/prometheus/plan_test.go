@@ -59,7 +59,7 @@ func TestCuttingLosesNoInstant(t *testing.T) {
 			t.Fatalf("%d instants, want %d", len(got), s.n)
 		}
 		for i, at := range got {
-			if at != s.first+int64(i)*s.step || !s.contains(at) {
+			if at != s.first+int64(i)*s.step || !s.covers(at) {
 				t.Fatalf("instant %d is %d", i, at)
 			}
 		}
