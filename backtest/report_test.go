@@ -2,33 +2,11 @@ package backtest
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/plimsoll-dev/plimsoll/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the outputs that tests compare with")
-
-// golden compares an output with a file.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (make golden rewrites it; -want +got):\n%s", name, diff)
-	}
-}
 
 // worked is an outcome that can be worked out by hand: one series with memory,
 // one without, one too short.
@@ -59,7 +37,7 @@ func TestReport(t *testing.T) {
 			if err := write(&b); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, b.Bytes())
+			golden.Check(t, filepath.Join("testdata", name), b.String())
 		})
 	}
 }
