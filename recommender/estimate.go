@@ -2,6 +2,7 @@ package recommender
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -31,7 +32,7 @@ func (w *work) cpu(h *history.Container) {
 	e.Samples = h.CPU.Count()
 	usage := h.CPU.Distribution()
 	e.Usage = usageOf(usage)
-	w.samplesStep(corev1.ResourceCPU, e.Samples, h.Dropped, e.Usage.Max)
+	w.samplesStep(corev1.ResourceCPU, e, h.Dropped, h.CPUPressure)
 	w.maskedStep(h)
 
 	sketch := h.Demand()
@@ -67,7 +68,7 @@ func (w *work) memory(h *history.Container) {
 		e.Known = true
 		e.Demand = h.Memory.Distribution()
 		e.Usage = usageOf(e.Demand)
-		w.samplesStep(corev1.ResourceMemory, e.Samples, h.Dropped, e.Usage.Max)
+		w.samplesStep(corev1.ResourceMemory, e, h.Dropped, h.MemoryPressure)
 		value := w.estimate(corev1.ResourceMemory, &h.Memory, e.Demand, policy)
 		// A percentile below the peak that the user wrote is meant, and a floor
 		// at the recent peak would take it back.
@@ -146,13 +147,18 @@ func (w *work) withMargin(r corev1.ResourceName, value float64, percent int) flo
 	return raised
 }
 
-func (w *work) samplesStep(r corev1.ResourceName, n int, dropped history.Dropped, peak float64) {
-	note := fmt.Sprintf("%d samples, the largest shown", n)
+// samplesStep says what stands behind a figure. Pressure is the largest share of
+// an interval that some task waited for the resource; negative is unknown.
+func (w *work) samplesStep(r corev1.ResourceName, e *Estimate, dropped history.Dropped, pressure float64) {
+	note := fmt.Sprintf("%d samples, the largest shown", e.Samples)
 	if dropped.Total() > 0 {
 		w.reason(v1alpha1.ReasonSamplesDropped)
 		note += fmt.Sprintf("; left out of CPU and memory: %d invalid, %d implausible", dropped.Invalid, dropped.Implausible)
 	}
-	w.step(StepSamples, r, peak, note)
+	if percent := math.Round(100 * pressure); percent > 0 {
+		note += fmt.Sprintf("; some task waited for it up to %.0f%% of an interval", percent)
+	}
+	w.step(StepSamples, r, e.Usage.Max, note)
 }
 
 // maskedStep says whether samples from before readiness were left out.

@@ -301,6 +301,13 @@ func TestB16TheReportSaysWhichRuleApplied(t *testing.T) {
 	}
 }
 
+func TestPressureIsSaid(t *testing.T) {
+	text := notes(Recommend(input(func(in *Input) { in.History.CPUPressure, in.History.MemoryPressure = 0.344, 0 })))
+	if !strings.Contains(text, "samples, the largest shown; some task waited for it up to 34% of an interval") || strings.Count(text, "waited") != 1 {
+		t.Errorf("notes:\n%s", text)
+	}
+}
+
 func TestAHeapThatIsAShareOfTheLimitMustHoldWhatWasUsed(t *testing.T) {
 	jvm := corev1.Container{Name: "app", Env: []corev1.EnvVar{{Name: "JAVA_TOOL_OPTIONS", Value: "-XX:MaxRAMPercentage=50"}}}
 	in := input(func(in *Input) {
