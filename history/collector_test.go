@@ -47,6 +47,7 @@ func hour(step time.Duration) Query {
 	return Query{From: end.Add(-time.Hour), To: end, Step: step}
 }
 
+// TestB01ARestartedContainerCountsOnce is field case B01.
 func TestB01ARestartedContainerCountsOnce(t *testing.T) {
 	oldEnds, oldValues := minutes(950*mi, 980*mi, 1000*mi, 1000*mi, 1000*mi, 1000*mi, none, none)
 	newEnds, newValues := minutes(none, none, none, 300*mi, 500*mi, 700*mi, 800*mi, 800*mi)
@@ -69,6 +70,7 @@ func TestB01ARestartedContainerCountsOnce(t *testing.T) {
 	}
 }
 
+// TestB08SamplesThatCannotBeTrueAreDropped is field case B08.
 func TestB08SamplesThatCannotBeTrueAreDropped(t *testing.T) {
 	q := hour(time.Minute)
 	q.Ceiling = Ceiling{CPUCores: 32, MemoryBytes: 128 << 30}
@@ -90,6 +92,7 @@ func TestB08SamplesThatCannotBeTrueAreDropped(t *testing.T) {
 	}
 }
 
+// TestB13ALateKillCountsAsAnEarlyOne is field case B13.
 func TestB13ALateKillCountsAsAnEarlyOne(t *testing.T) {
 	kill := OOMKill{At: end.Add(-16 * time.Second), Pod: "web-0", UsedBytes: 476450463}
 	ends, values := minutes(200 * mi)
@@ -112,6 +115,7 @@ func TestB13ALateKillCountsAsAnEarlyOne(t *testing.T) {
 	}
 }
 
+// TestB08WithoutNodesTheAbsurdIsDroppedAllTheSame is field case B08.
 func TestB08WithoutNodesTheAbsurdIsDroppedAllTheSame(t *testing.T) {
 	u := collect(hour(time.Minute), func(c *Collector) {
 		ends, values := minutes(1, 18446744074, 1)
@@ -138,6 +142,7 @@ func startup() (ends []int64, cpu, notReady, started []float64) {
 	return ends, cpu, notReady, started
 }
 
+// TestB16StartUpIsMaskedOnlyWhereABoostServesIt is field case B16.
 func TestB16StartUpIsMaskedOnlyWhereABoostServesIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mask    time.Duration

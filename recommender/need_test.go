@@ -283,6 +283,7 @@ func TestTheDerivationLeadsToTheTarget(t *testing.T) {
 	}
 }
 
+// TestB16TheReportSaysWhichRuleApplied is field case B16.
 func TestB16TheReportSaysWhichRuleApplied(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Input)

@@ -77,6 +77,7 @@ func TestAKillThatRaisesTheLimitIsHigh(t *testing.T) {
 
 func text(s string) *string { return &s }
 
+// TestB02TotalsCountEveryContainerOnce is field case B02.
 func TestB02TotalsCountEveryContainerOnce(t *testing.T) {
 	one := int32(1)
 	list := NewList([]Item{

@@ -54,6 +54,7 @@ func rare() *history.Container {
 	return c
 }
 
+// TestB11RareSpikes is field case B11.
 func TestB11RareSpikes(t *testing.T) {
 	t.Run("by default the peak counts, however rare", func(t *testing.T) {
 		r := Recommend(subject(asks("app", "500m", "1200Mi", "1", "1200Mi"), rare(), bare()))[0]
@@ -89,6 +90,7 @@ func noteOf(r Recommendation, name recommender.StepName, contains string) string
 	return ""
 }
 
+// TestB13OneKillIsEnough is field case B13.
 func TestB13OneKillIsEnough(t *testing.T) {
 	t.Run("one hot pod of twenty", func(t *testing.T) {
 		h := killed(steady(0.1, 100*mi), time.Hour, 300*mi)
@@ -121,6 +123,7 @@ func TestB13OneKillIsEnough(t *testing.T) {
 	})
 }
 
+// TestB14KillsAtTheCeilingDoNotFeedOnThemselves is field case B14.
 func TestB14KillsAtTheCeilingDoNotFeedOnThemselves(t *testing.T) {
 	spec := bare(memoryBounds("", "4Gi"), func(c *v1alpha1.ContainerPolicy) { c.Memory.OOM.BumpPercent = number(100) })
 	app := asks("app", "1", "4Gi", "1", "4Gi")
@@ -152,6 +155,7 @@ func TestB14KillsAtTheCeilingDoNotFeedOnThemselves(t *testing.T) {
 	})
 }
 
+// TestB19MaxBoundsLimitsToo is field case B19.
 func TestB19MaxBoundsLimitsToo(t *testing.T) {
 	t.Run("a ratio from a template that mixes units", func(t *testing.T) {
 		spec := bare(memoryBounds("1Gi", "8Gi"), limitPolicy(v1alpha1.LimitRatio))
@@ -173,6 +177,7 @@ func TestB19MaxBoundsLimitsToo(t *testing.T) {
 	})
 }
 
+// TestB20RoundingToWholeUnits is field case B20.
 func TestB20RoundingToWholeUnits(t *testing.T) {
 	for rounding, want := range map[v1alpha1.Rounding]int64{v1alpha1.RoundingMiB: 3136290816, v1alpha1.RoundingBytes: 3135326127} {
 		spec := bare(func(c *v1alpha1.ContainerPolicy) { c.Memory.Rounding = rounding })
@@ -186,6 +191,7 @@ func TestB20RoundingToWholeUnits(t *testing.T) {
 	}
 }
 
+// TestB22WholeCoresUnderACeiling is field case B22.
 func TestB22WholeCoresUnderACeiling(t *testing.T) {
 	for _, tc := range []struct {
 		raw      float64
@@ -225,6 +231,7 @@ func TestB22WholeCoresUnderACeiling(t *testing.T) {
 	}
 }
 
+// TestB31NoLimitAppears is field case B31.
 func TestB31NoLimitAppears(t *testing.T) {
 	c := asks("app", "500m", "1Gi", "", "1Gi")
 	c.Env = []corev1.EnvVar{{Name: "GODEBUG", Value: "madvdontneed=1"}}
@@ -234,6 +241,7 @@ func TestB31NoLimitAppears(t *testing.T) {
 	}
 }
 
+// TestB31WithheldWithTheEditThatFreesIt is field case B31.
 func TestB31WithheldWithTheEditThatFreesIt(t *testing.T) {
 	c := asks("app", "2", "1Gi", "2", "1Gi")
 	c.Env = []corev1.EnvVar{{Name: "GOMAXPROCS", Value: "2"}}
@@ -247,6 +255,7 @@ func TestB31WithheldWithTheEditThatFreesIt(t *testing.T) {
 	}
 }
 
+// TestB32HeapsAreReadOnce is field case B32.
 func TestB32HeapsAreReadOnce(t *testing.T) {
 	jvm := func(options string) corev1.Container {
 		c := asks("app", "1", "1Gi", "1", "1Gi")
@@ -287,6 +296,7 @@ func TestB32HeapsAreReadOnce(t *testing.T) {
 	})
 }
 
+// TestB38PodLimitRangeScalesEverythingAlike is field case B38.
 func TestB38PodLimitRangeScalesEverythingAlike(t *testing.T) {
 	main, side := asks("main", "1", "700Mi", "1", "700Mi"), asks("side", "1", "200Mi", "1", "200Mi")
 	estimate := func(lower, target, upper float64) recommender.Need {

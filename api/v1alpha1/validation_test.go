@@ -26,6 +26,7 @@ func decode(t *testing.T, text string) *VerticalPolicy {
 	return &p
 }
 
+// TestB47BoundsThatTheAPIServerCouldNotKeep is field case B47.
 func TestB47BoundsThatTheAPIServerCouldNotKeep(t *testing.T) {
 	const at = "spec.containers[0]."
 	for name, tc := range map[string]struct {

@@ -126,6 +126,7 @@ func TestEveryNumberHasItsDerivation(t *testing.T) {
 	}
 }
 
+// TestB44CurrentValuesAreShownAsTheyAreWritten is field case B44.
 func TestB44CurrentValuesAreShownAsTheyAreWritten(t *testing.T) {
 	history := folder(t, map[string]string{"shop/a.csv": csv(0.1, 100<<20), "shop/b.csv": csv(0.1, 100<<20), "shop/c.csv": csv(0.1, 100<<20)})
 	manifests := folder(t, map[string]string{
@@ -159,6 +160,7 @@ func hasReason(i report.Item, r v1alpha1.Reason) bool {
 	return false
 }
 
+// TestB20TheYAMLFeedsBackUnchanged is field case B20.
 func TestB20TheYAMLFeedsBackUnchanged(t *testing.T) {
 	history := folder(t, map[string]string{"shop/a.csv": csv(0.1, 3135326127)})
 	manifests := folder(t, map[string]string{"a.yaml": deployment("shop", "a", `{requests: {cpu: 200m, memory: 1Gi}}`)})
@@ -172,6 +174,7 @@ func TestB20TheYAMLFeedsBackUnchanged(t *testing.T) {
 	}
 }
 
+// TestB10PodsOfEarlierReplicaSetsCount is field case B10.
 func TestB10PodsOfEarlierReplicaSetsCount(t *testing.T) {
 	history := folder(t, map[string]string{
 		"shop/web-5d4f8c7b9-x2abc/app.csv":     csvUntil(4*288, 900<<20),

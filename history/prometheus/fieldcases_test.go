@@ -49,6 +49,7 @@ func reasons(u history.Usage) []v1alpha1.Reason {
 }
 
 // A server that merges nothing returns the old cgroup's series beside the new.
+// Field case B01.
 func TestB01RestartedContainerIsOneSeries(t *testing.T) {
 	start := now.Add(-7 * time.Minute)
 	before := memoryRow("web-0", "app", from(start, time.Minute, 950*mi, 980*mi, 1000*mi, 1000*mi, 1000*mi, 1000*mi))
@@ -68,6 +69,7 @@ func TestB01RestartedContainerIsOneSeries(t *testing.T) {
 	}
 }
 
+// TestB02RowsThatAreNoContainersAreLeftOut is field case B02.
 func TestB02RowsThatAreNoContainersAreLeftOut(t *testing.T) {
 	f := &fake{t: t, rows: []row{
 		memoryRow("web-0", "", always(641728512)),
@@ -93,6 +95,7 @@ func TestB02RowsThatAreNoContainersAreLeftOut(t *testing.T) {
 	}
 }
 
+// TestB04LongWindowIsCutBelowTheServersLimitOfPoints is field case B04.
 func TestB04LongWindowIsCutBelowTheServersLimitOfPoints(t *testing.T) {
 	spike := now.Add(-5*24*time.Hour - 7*time.Hour - 30*time.Second).Unix()
 	f := &fake{t: t, rows: []row{
@@ -164,6 +167,7 @@ func refuse(w http.ResponseWriter, status int, errorType, text string) {
 	fmt.Fprintf(w, `{"status":"error","errorType":%q,"error":%q}`, errorType, text)
 }
 
+// TestB05ARefusedSpanIsHalvedAndRemembered is field case B05.
 func TestB05ARefusedSpanIsHalvedAndRemembered(t *testing.T) {
 	for name, longest := range map[string]time.Duration{
 		"more than two days":  48 * time.Hour,
@@ -213,6 +217,7 @@ func TestB05ARefusedSpanIsHalvedAndRemembered(t *testing.T) {
 	}
 }
 
+// TestB05BEverythingRefused is field case B05.
 func TestB05BEverythingRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status    int
@@ -259,6 +264,7 @@ func TestB05BEverythingRefused(t *testing.T) {
 }
 
 // A query that is wrong at any size is no matter of its size.
+// Field case B05.
 func TestB05BEverythingIsBadData(t *testing.T) {
 	f := &fake{t: t}
 	f.before = func(w http.ResponseWriter, r request) bool {
@@ -274,6 +280,7 @@ func TestB05BEverythingIsBadData(t *testing.T) {
 	}
 }
 
+// TestB05BBusyServerIsAskedWithGrowingWaits is field case B05.
 func TestB05BBusyServerIsAskedWithGrowingWaits(t *testing.T) {
 	f := &fake{t: t}
 	f.before = func(w http.ResponseWriter, _ request) bool {
@@ -302,6 +309,7 @@ func TestB05BBusyServerIsAskedWithGrowingWaits(t *testing.T) {
 	}
 }
 
+// TestB05CIncompleteAnswersAreKeptAndMarked is field case B05.
 func TestB05CIncompleteAnswersAreKeptAndMarked(t *testing.T) {
 	for name, tc := range map[string]struct {
 		extra string
@@ -336,6 +344,7 @@ func reasonOf(err error) v1alpha1.Reason {
 	return ""
 }
 
+// TestB07EmptyAndUnreachableDifferAndTheSourceRecovers is field case B07.
 func TestB07EmptyAndUnreachableDifferAndTheSourceRecovers(t *testing.T) {
 	f := &fake{t: t}
 	var down atomic.Bool
@@ -366,6 +375,7 @@ func TestB07EmptyAndUnreachableDifferAndTheSourceRecovers(t *testing.T) {
 	}
 }
 
+// TestB08ValuesThatCannotBeTrueAreDropped is field case B08.
 func TestB08ValuesThatCannotBeTrueAreDropped(t *testing.T) {
 	start := now.Add(-4 * time.Minute)
 	minutes := func(values ...float64) func(int64) (float64, bool) {
@@ -397,6 +407,7 @@ func TestB08ValuesThatCannotBeTrueAreDropped(t *testing.T) {
 	}
 }
 
+// TestB10PodsOfEarlierReplicaSetsCount is field case B10.
 func TestB10PodsOfEarlierReplicaSetsCount(t *testing.T) {
 	days := func(from, to int) func(v float64) func(int64) (float64, bool) {
 		return func(v float64) func(int64) (float64, bool) {
@@ -451,6 +462,7 @@ func TestB10PodsOfEarlierReplicaSetsCount(t *testing.T) {
 
 // The pod's samples before it was ready are left out only for a workload whose
 // start a boost serves.
+// Field case B16.
 func TestB16SamplesFromBeforeReadyAreMasked(t *testing.T) {
 	// Ten restarts, each two minutes at 2 cores; then 142 minutes quiet.
 	const cycle = 144

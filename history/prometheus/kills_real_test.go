@@ -84,6 +84,7 @@ func (k kubeState) events() promserver.Series {
 	return k.series("container_oom_events_total", func(_ time.Time, kills int) (float64, bool) { return float64(kills), true })
 }
 
+// TestB13KillsInTheRealServer is field case B13.
 func TestB13KillsInTheRealServer(t *testing.T) {
 	end := now.Add(-90 * time.Minute)
 	looping := kubeState{
@@ -168,6 +169,7 @@ func TestB13KillsInTheRealServer(t *testing.T) {
 }
 
 // A pod with usage, one peak before the kill.
+// Field case B13.
 func TestB13UseBeforeTheKillIsKnown(t *testing.T) {
 	kill := now.Add(-2*time.Hour + 14*time.Second)
 	k := kubeState{pod: "web-0", start: now.Add(-4 * time.Hour), end: now, limit: 512 * mi, kills: []time.Time{kill}}

@@ -106,6 +106,7 @@ func TestRealServerNoPeriodsAreNoThrottling(t *testing.T) {
 }
 
 // A counter that begins anew at a restart gives neither a spike nor a gap.
+// Field case B08.
 func TestB08CounterResetInTheRealServer(t *testing.T) {
 	scrapes := promserver.Scrapes{Start: now.Add(-3 * time.Hour), Step: time.Minute, Every: time.Minute}
 	half := make([]float64, 180)
