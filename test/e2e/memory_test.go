@@ -54,10 +54,7 @@ func TestMemoryLimitBelowUseIsRefusedAndRecovers(t *testing.T) {
 	pod := start(t, wire.Settings{MemoryBytes: mebibytes(150)}, load.Requests("50m", "100Mi"), load.Limits("200m", "300Mi"))
 
 	pod = ask(t, pod, resources{cpuLimit: "400m", memoryRequest: "90Mi", memoryLimit: "100Mi"})
-	pod = awaitError(t, pod)
-	if c := podtest.Condition(pod, corev1.PodResizeInProgress); !strings.Contains(c.Message, "below current usage") {
-		t.Errorf("the condition says %q", c.Message)
-	}
+	pod = awaitBelowUse(t, pod)
 	// Nothing is in effect, not even the CPU half, but the allocation has moved.
 	wantKernel(t, pod, app, 0.2, mebibytes(300))
 	wantMemoryRequests(t, pod, "90Mi", "100Mi")
@@ -72,7 +69,7 @@ func TestRefusedMemoryLimitTakesEffectOnceUseIsLess(t *testing.T) {
 	t.Parallel()
 	pod := start(t, wire.Settings{MemoryBytes: mebibytes(150)}, load.Requests("50m", "64Mi"), load.Limits("", "300Mi"))
 	pod = ask(t, pod, resources{memoryLimit: "100Mi"})
-	awaitError(t, pod)
+	awaitBelowUse(t, pod)
 
 	little := mebibytes(10)
 	command(t, pod, wire.Change{MemoryBytes: &little})
@@ -90,17 +87,26 @@ func TestPageCacheCountsAsUse(t *testing.T) {
 		t.Fatalf("the file is not charged to the container: %d bytes used, %v", usage, err)
 	}
 	pod = ask(t, pod, resources{memoryLimit: "100Mi"})
-	awaitError(t, pod)
+	awaitBelowUse(t, pod)
 	wantKernel(t, pod, app, 0, mebibytes(300))
 }
 
-// awaitError waits until the kubelet says that it could not actuate the resize.
-func awaitError(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+// awaitBelowUse waits until the kubelet refuses the resize because the limit is
+// below what is used. Until cAdvisor has found a young pod's cgroup the same
+// condition says that the usage cannot be read; every retry says it anew.
+func awaitBelowUse(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	began := time.Now()
-	pod = podtest.AwaitCondition(t, shared.Client, pod, corev1.PodResizeInProgress, corev1.PodReasonError)
-	t.Logf("the kubelet says after %v: %s", time.Since(began).Round(time.Second), podtest.Condition(pod, corev1.PodResizeInProgress).Message)
-	return pod
+	refused := podtest.Await(t, shared.Client, pod, "to be refused a limit below its use", func(p *corev1.Pod) bool {
+		if p == nil {
+			return false
+		}
+		c := podtest.Condition(p, corev1.PodResizeInProgress)
+		return c != nil && c.Reason == corev1.PodReasonError && c.ObservedGeneration >= pod.Generation &&
+			strings.Contains(c.Message, "below current usage")
+	})
+	t.Logf("the kubelet says so after %v", time.Since(began).Round(time.Second))
+	return refused
 }
 
 // wantMemoryRequests checks the memory request that is allocated and the one in effect.
