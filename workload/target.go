@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -28,6 +29,11 @@ const (
 type Target struct {
 	history.WorkloadKey
 	APIVersion string
+	// UID is empty where the workload is not in a cluster yet.
+	UID types.UID
+	// Owners are the workload's own controllers, the nearest first: the custom
+	// resource of an operator, say. A policy may name one of them.
+	Owners []v1alpha1.WorkloadRef
 	// Labels and Annotations are the workload's own, not its pods'.
 	Labels, Annotations map[string]string
 	// Created is zero where the manifest does not say.

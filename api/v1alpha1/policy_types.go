@@ -7,11 +7,24 @@ import (
 
 // VerticalPolicy says how the workloads that it targets in its own namespace
 // are to be sized.
+//
+// +kubebuilder:object:root=true
 type VerticalPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec VerticalPolicySpec `json:"spec"`
+	Spec   VerticalPolicySpec `json:"spec"`
+	Status PolicyStatus       `json:"status,omitempty"`
+}
+
+// VerticalPolicyList is what a list of VerticalPolicies returns.
+//
+// +kubebuilder:object:root=true
+type VerticalPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []VerticalPolicy `json:"items"`
 }
 
 // VerticalPolicySpec is what the user wants of the targeted workloads.
@@ -24,11 +37,24 @@ type VerticalPolicySpec struct {
 
 // ClusterVerticalPolicy is the default for workloads that no VerticalPolicy
 // of their own namespace targets.
+//
+// +kubebuilder:object:root=true
 type ClusterVerticalPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec ClusterVerticalPolicySpec `json:"spec"`
+	Spec   ClusterVerticalPolicySpec `json:"spec"`
+	Status PolicyStatus              `json:"status,omitempty"`
+}
+
+// ClusterVerticalPolicyList is what a list of ClusterVerticalPolicies returns.
+//
+// +kubebuilder:object:root=true
+type ClusterVerticalPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ClusterVerticalPolicy `json:"items"`
 }
 
 // ClusterVerticalPolicySpec is a policy for the workloads of many namespaces.

@@ -111,4 +111,36 @@ const (
 	ReasonPolicyConflict Reason = "PolicyConflict"
 	// HPAConflict: an autoscaler's utilisation target uses this resource.
 	ReasonHPAConflict Reason = "HPAConflict"
+	// TargetNotFound: nothing in the cluster matches the policy's target.
+	ReasonTargetNotFound Reason = "TargetNotFound"
+	// NotAWorkload: what the policy refers to is part of another workload; the
+	// message names the one to write.
+	ReasonNotAWorkload Reason = "NotAWorkload"
+	// NoPolicy: no policy targets the workload any more; the recommendation is
+	// kept as it was.
+	ReasonNoPolicy Reason = "NoPolicy"
+	// UnknownSource: the policy names a source that the controller's
+	// configuration does not have.
+	ReasonUnknownSource Reason = "UnknownSource"
+)
+
+// What conditions say when nothing is the matter.
+const (
+	// Recommended: there is a current target for every container that is not set
+	// aside.
+	ReasonRecommended Reason = "Recommended"
+	// InForce: the policy is valid and in force.
+	ReasonInForce Reason = "InForce"
+	// TargetFound: the policy targets at least one workload.
+	ReasonTargetFound Reason = "TargetFound"
+	// NoConflict: no other policy, or no autoscaler, stands in the way.
+	ReasonNoConflict Reason = "NoConflict"
+	// HistoryLoading: history is being read for the first time.
+	ReasonHistoryLoading Reason = "HistoryLoading"
+	// HistoryRead: the source answered, and whole.
+	ReasonHistoryRead Reason = "HistoryRead"
+	// EnoughHistory: there is as much history as the policy asks for.
+	ReasonEnoughHistory Reason = "EnoughHistory"
+	// NotCapped: nothing bounds a target below the need.
+	ReasonNotCapped Reason = "NotCapped"
 )

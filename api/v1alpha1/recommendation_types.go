@@ -1,0 +1,306 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VerticalRecommendation is what one workload should ask for, and why. The
+// controller writes it; it is owned by the workload and goes with it.
+//
+// +kubebuilder:object:root=true
+type VerticalRecommendation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   VerticalRecommendationSpec   `json:"spec"`
+	Status VerticalRecommendationStatus `json:"status,omitempty"`
+}
+
+// VerticalRecommendationList is what a list of VerticalRecommendations returns.
+//
+// +kubebuilder:object:root=true
+type VerticalRecommendationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []VerticalRecommendation `json:"items"`
+}
+
+// VerticalRecommendationSpec names what the recommendation is for.
+type VerticalRecommendationSpec struct {
+	// workload that the recommendation is for. It never changes.
+	Workload WorkloadRef `json:"workload"`
+}
+
+// VerticalRecommendationStatus is what is recommended. It is written when it
+// changes materially, and not with every sample.
+type VerticalRecommendationStatus struct {
+	// policy is the one in force; absent where none targets the workload any more.
+	// +optional
+	Policy *PolicyReference `json:"policy,omitempty"`
+	// mode is how far that policy lets the controller go.
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+	// replicas as the workload declares them; absent where its kind has none.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// pods counts the pods whose usage was seen.
+	// +optional
+	Pods PodCounts `json:"pods,omitempty"`
+	// summary is the recommendation in a line, for printer columns.
+	// +optional
+	Summary Summary `json:"summary,omitempty"`
+	// containers are in the order of the pod, native sidecars last.
+	// +optional
+	// +listType=map
+	// +listMapKey=container
+	Containers []ContainerRecommendation `json:"containers,omitempty"`
+	// oomKills are the out-of-memory kills within the window that were seen on
+	// pods, so that a restarted controller knows of them. Newest last.
+	// +optional
+	// +listType=atomic
+	OOMKills []OOMKill `json:"oomKills,omitempty"`
+	// changedAt is when a target last changed.
+	// +optional
+	ChangedAt *metav1.Time `json:"changedAt,omitempty"`
+	// conditions are Ready, HistoryAvailable, EnoughHistory, HPAConflict and
+	// Capped.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PolicyReference names the policy in force.
+type PolicyReference struct {
+	// kind is VerticalPolicy or ClusterVerticalPolicy.
+	Kind string `json:"kind"`
+	// name of the policy.
+	Name string `json:"name"`
+	// generation of the policy that the recommendation follows.
+	Generation int64 `json:"generation"`
+}
+
+// PodCounts counts the pods whose usage was seen.
+type PodCounts struct {
+	// live pods have samples up to the end of the window.
+	Live int32 `json:"live"`
+	// past pods do not.
+	Past int32 `json:"past"`
+}
+
+// Summary is the recommendation in a line for each resource: what a pod asks
+// for now and should ask for, such as "500m → 250m".
+type Summary struct {
+	// cpu of one pod.
+	// +optional
+	CPU string `json:"cpu,omitempty"`
+	// memory of one pod.
+	// +optional
+	Memory string `json:"memory,omitempty"`
+}
+
+// ContainerRecommendation is what one container should ask for. Absent amounts
+// are unset or unknown, and never zero.
+type ContainerRecommendation struct {
+	// container is its name.
+	Container string `json:"container"`
+	// runtime is the verdict on the container's process.
+	// +optional
+	Runtime RuntimeVerdict `json:"runtime,omitempty"`
+	// current is what the template writes.
+	// +optional
+	Current ResourceAmounts `json:"current,omitempty"`
+	// target is what it should ask for.
+	// +optional
+	Target ResourceAmounts `json:"target,omitempty"`
+	// usage over the window.
+	// +optional
+	Usage Usage `json:"usage,omitempty"`
+	// samples that stand behind the recommendation.
+	// +optional
+	Samples SampleCounts `json:"samples,omitempty"`
+	// lower is the least request that is as good until more is known.
+	// +optional
+	Lower Amounts `json:"lower,omitempty"`
+	// upper is the largest request that is as good until more is known.
+	// +optional
+	Upper Amounts `json:"upper,omitempty"`
+	// uncapped is the need before anything bounded it.
+	// +optional
+	Uncapped Amounts `json:"uncapped,omitempty"`
+	// confidencePercent is 0 (nothing known) to 100.
+	// +optional
+	ConfidencePercent int32 `json:"confidencePercent,omitempty"`
+	// derivation is the steps that led to the figures, in order.
+	// +optional
+	// +listType=atomic
+	Derivation []DerivationStep `json:"derivation,omitempty"`
+	// reasons are what shaped the recommendation.
+	// +optional
+	// +listType=atomic
+	Reasons []Reason `json:"reasons,omitempty"`
+	// advice is the smallest edits that would free what the process would not
+	// follow.
+	// +optional
+	// +listType=atomic
+	Advice []string `json:"advice,omitempty"`
+	// withheld are the resources whose target is published and not applied.
+	// +optional
+	// +listType=map
+	// +listMapKey=resource
+	Withheld []Withheld `json:"withheld,omitempty"`
+	// severity is how far the template is from the target: None, Low, Medium
+	// or High.
+	// +optional
+	Severity string `json:"severity,omitempty"`
+}
+
+// RuntimeVerdict is what a container's process makes of changed limits.
+type RuntimeVerdict struct {
+	// name of the runtime: Go, JVM, Node or Generic.
+	// +optional
+	Name Runtime `json:"name,omitempty"`
+	// cpu is Live, KernelOnly, StartOnly or Pinned.
+	// +optional
+	CPU string `json:"cpu,omitempty"`
+	// memory is Live, KernelOnly, StartOnly or Pinned.
+	// +optional
+	Memory string `json:"memory,omitempty"`
+	// evidence is what the verdict rests on.
+	// +optional
+	// +listType=atomic
+	Evidence []string `json:"evidence,omitempty"`
+}
+
+// ResourceAmounts is requests and limits.
+type ResourceAmounts struct {
+	// +optional
+	Requests Amounts `json:"requests,omitempty"`
+	// +optional
+	Limits Amounts `json:"limits,omitempty"`
+}
+
+// Amounts is one amount of each resource; absent is unset or unknown.
+type Amounts struct {
+	// cpu in cores.
+	// +optional
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+	// memory in bytes.
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+}
+
+// Usage is what was used over the window.
+type Usage struct {
+	// cpu in cores.
+	// +optional
+	CPU Quantiles `json:"cpu,omitempty"`
+	// memory in bytes.
+	// +optional
+	Memory Quantiles `json:"memory,omitempty"`
+}
+
+// Quantiles are of samples over the window.
+type Quantiles struct {
+	// +optional
+	P50 *resource.Quantity `json:"p50,omitempty"`
+	// +optional
+	P90 *resource.Quantity `json:"p90,omitempty"`
+	// +optional
+	P95 *resource.Quantity `json:"p95,omitempty"`
+	// +optional
+	P99 *resource.Quantity `json:"p99,omitempty"`
+	// +optional
+	Max *resource.Quantity `json:"max,omitempty"`
+}
+
+// SampleCounts counts samples.
+type SampleCounts struct {
+	// cpu samples, one a pod and step.
+	CPU int64 `json:"cpu"`
+	// memory samples, one a step.
+	Memory int64 `json:"memory"`
+	// dropped samples could not be true.
+	Dropped int64 `json:"dropped"`
+}
+
+// DerivationStep is one step of a derivation.
+type DerivationStep struct {
+	// step is its name.
+	Step string `json:"step"`
+	// resource that it is about.
+	// +optional
+	Resource corev1.ResourceName `json:"resource,omitempty"`
+	// value that it left, in cores or bytes, as a decimal number.
+	// +optional
+	Value string `json:"value,omitempty"`
+	// note for a person.
+	// +optional
+	Note string `json:"note,omitempty"`
+}
+
+// Withheld is a resource whose target is published and not applied.
+type Withheld struct {
+	// resource is cpu or memory.
+	Resource corev1.ResourceName `json:"resource"`
+	// reason in one word.
+	Reason Reason `json:"reason"`
+	// message says what stands in the way, and what would free it.
+	Message string `json:"message"`
+}
+
+// OOMKill is one kill by the kernel's out-of-memory killer.
+type OOMKill struct {
+	// container that was killed.
+	Container string `json:"container"`
+	// pod that it ran in.
+	Pod string `json:"pod"`
+	// at is when it ended.
+	At metav1.Time `json:"at"`
+	// limit in force, where known.
+	// +optional
+	Limit *resource.Quantity `json:"limit,omitempty"`
+}
+
+// PolicyStatus is what became of a policy.
+type PolicyStatus struct {
+	// workloads that the policy is in force for.
+	// +optional
+	Workloads int32 `json:"workloads,omitempty"`
+	// recommended is how many of them have a recommendation.
+	// +optional
+	Recommended int32 `json:"recommended,omitempty"`
+	// conditions are Ready, TargetFound and Conflict.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Types of conditions.
+const (
+	// ConditionReady: what was asked for is done. On a policy: it is valid and
+	// in force; on a recommendation: there is a current target for every
+	// container that is not set aside.
+	ConditionReady = "Ready"
+	// ConditionTargetFound, on a policy: it targets at least one workload.
+	ConditionTargetFound = "TargetFound"
+	// ConditionConflict, on a policy: another policy takes precedence for some
+	// workload that it targets.
+	ConditionConflict = "Conflict"
+	// ConditionHistoryAvailable, on a recommendation: the source answered, and
+	// whole.
+	ConditionHistoryAvailable = "HistoryAvailable"
+	// ConditionEnoughHistory, on a recommendation: there is enough history to
+	// lower anything.
+	ConditionEnoughHistory = "EnoughHistory"
+	// ConditionHPAConflict, on a recommendation: an autoscaler uses a resource's
+	// utilisation, and its target is withheld.
+	ConditionHPAConflict = "HPAConflict"
+	// ConditionCapped, on a recommendation: something bounds a target below the
+	// need.
+	ConditionCapped = "Capped"
+)
