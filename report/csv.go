@@ -35,7 +35,7 @@ func makeCSVColumns() []csvColumn {
 			return strconv.Itoa(int(*i.Replicas))
 		}},
 		{"severity", "None, Low, Medium or High", func(i *Item) string { return string(i.Severity) }},
-		{"confidence", "0 to 1", func(i *Item) string { return strconv.FormatFloat(i.Confidence, 'f', -1, 64) }},
+		{"confidence_percent", "0 to 100", func(i *Item) string { return strconv.Itoa(i.ConfidencePercent) }},
 	}
 	for _, g := range []struct {
 		prefix, meaning string

@@ -58,7 +58,7 @@ func TestTheCSVIsWholeAndInBaseUnits(t *testing.T) {
 			Current:  Resources{Requests: Amounts{CPU: text("1500m"), Memory: text("300m")}, Limits: Amounts{Memory: text("1Gi")}},
 			Target:   Resources{Requests: Amounts{CPU: text("2"), Memory: text("1536Mi")}},
 			Usage:    Usage{CPU: Quantiles{P50: text("1089832930n"), Max: text("100")}},
-			Severity: SeverityHigh, Confidence: 0.5,
+			Severity: SeverityHigh, ConfidencePercent: 50,
 			Reasons: []v1alpha1.Reason{v1alpha1.ReasonThrottled, v1alpha1.ReasonOOMKilled},
 		},
 		{Namespace: "shop", Kind: "Job", Name: "once", Container: "app", Severity: SeverityNone},
@@ -74,7 +74,7 @@ func TestTheCSVIsWholeAndInBaseUnits(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"replicas":                     {"3", ""},
 		"severity":                     {"High", "None"},
-		"confidence":                   {"0.5", "0"},
+		"confidence_percent":           {"50", "0"},
 		"current_cpu_request_cores":    {"1.5", ""},
 		"current_memory_request_bytes": {"0.3", ""},
 		"current_cpu_limit_cores":      {"", ""},

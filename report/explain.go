@@ -223,7 +223,7 @@ func stepValue(s recommender.Step) string { return human(s.Resource, s.Value) }
 // writeSurety says how sure the target is, and what would be as good.
 func (c *Explained) writeSurety(w io.Writer) {
 	i := &c.Item
-	fmt.Fprintf(w, "\n  Confidence %.2f of 1", i.Confidence)
+	fmt.Fprintf(w, "\n  Confidence %d%%", i.ConfidencePercent)
 	for _, r := range sizing.Resources {
 		low, lowOK := number(*i.Lower.For(r))
 		high, highOK := number(*i.Upper.For(r))

@@ -59,11 +59,11 @@ type Item struct {
 	Upper Amounts `json:"upper"`
 	// Uncapped is the need before anything bounded it.
 	Uncapped Amounts `json:"uncapped"`
-	// Confidence is 0 to 1.
-	Confidence float64            `json:"confidence"`
-	Pods       Pods               `json:"pods"`
-	Derivation []recommender.Step `json:"derivation"`
-	Reasons    []v1alpha1.Reason  `json:"reasons"`
+	// ConfidencePercent is 0 to 100.
+	ConfidencePercent int                `json:"confidencePercent"`
+	Pods              Pods               `json:"pods"`
+	Derivation        []recommender.Step `json:"derivation"`
+	Reasons           []v1alpha1.Reason  `json:"reasons"`
 	// Advice is the smallest edits that would free what the process would not
 	// follow.
 	Advice   []string `json:"advice"`
@@ -163,15 +163,15 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 			Name: string(r.Verdict.Runtime), CPU: string(r.Verdict.CPU), Memory: string(r.Verdict.Memory),
 			Evidence: orEmpty(r.Verdict.Evidence),
 		},
-		Current:    Resources{Requests: written(r.Container.Resources.Requests), Limits: written(r.Container.Resources.Limits)},
-		Confidence: r.Need.Confidence,
-		Pods:       Pods{Live: w.Usage.Pods.Live, Past: w.Usage.Pods.Past},
-		Derivation: orEmpty(r.Sized.Derivation),
-		Reasons:    orEmpty(r.Sized.Reasons),
-		Advice:     orEmpty(r.Sized.Advice),
-		Severity:   SeverityNone,
-		APIVersion: w.APIVersion,
-		Sidecar:    slices.Contains(w.Sidecars, r.Container.Name),
+		Current:           Resources{Requests: written(r.Container.Resources.Requests), Limits: written(r.Container.Resources.Limits)},
+		ConfidencePercent: percent(r.Need.Confidence),
+		Pods:              Pods{Live: w.Usage.Pods.Live, Past: w.Usage.Pods.Past},
+		Derivation:        orEmpty(r.Sized.Derivation),
+		Reasons:           orEmpty(r.Sized.Reasons),
+		Advice:            orEmpty(r.Sized.Advice),
+		Severity:          SeverityNone,
+		APIVersion:        w.APIVersion,
+		Sidecar:           slices.Contains(w.Sidecars, r.Container.Name),
 	}
 	if suspicious(r.Container.Resources) {
 		item.Reasons = recommender.AppendReason(item.Reasons, v1alpha1.ReasonSuspiciousUnit)
@@ -220,6 +220,14 @@ func (item *Item) addSize(r corev1.ResourceName, s sizing.Size) {
 	set(&item.Lower, &s.Lower)
 	set(&item.Upper, &s.Upper)
 	set(&item.Uncapped, &s.Uncapped)
+}
+
+// percent is a share in per cent. What is more than nothing is at least 1.
+func percent(share float64) int {
+	if share <= 0 {
+		return 0
+	}
+	return max(int(math.Round(100*share)), 1)
 }
 
 func equal(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }

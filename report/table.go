@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -40,7 +41,7 @@ const severityTitle = "SEVERITY"
 var wide = append(narrow[:len(narrow)-1:len(narrow)-1],
 	column{"CPU P50/P95/MAX", func(i *Item) string { return quantiles(i.Usage.CPU, readableCPU) }},
 	column{"MEMORY P50/P95/MAX", func(i *Item) string { return quantiles(i.Usage.Memory, readableMemory) }},
-	column{"CONFIDENCE", func(i *Item) string { return fmt.Sprintf("%.2f", i.Confidence) }},
+	column{"CONFIDENCE", func(i *Item) string { return strconv.Itoa(i.ConfidencePercent) + "%" }},
 	column{"REPLICAS", replicas},
 	column{"PODS", func(i *Item) string { return fmt.Sprintf("%d live, %d past", i.Pods.Live, i.Pods.Past) }},
 	column{"RUNTIME", func(i *Item) string {

@@ -30,7 +30,7 @@ func TestExplainSaysEverything(t *testing.T) {
 		"2 → 450m", "4Gi → 2912Mi", // what is asked for, and the target
 		"request 2 is above it", "█", // the picture
 		"15% margin", "the heap is 50% of it", // the derivation
-		"Confidence 1.00", "cpu from ", // how sure
+		"Confidence 100%", "cpu from ", // how sure
 		"Runtime JVM", "-XX:MaxRAMPercentage=50", // the verdict and its evidence
 		"HeapFloor", "Memory does not go below what the process was told it may use.", // reasons and meanings
 		"restartPolicy: RestartContainer",                           // advice

@@ -117,8 +117,8 @@ func TestTheMainJob(t *testing.T) {
 
 func TestEveryNumberHasItsDerivation(t *testing.T) {
 	for _, i := range items(t, "--history", "../../examples/history", "--manifests", "../../examples/manifests") {
-		if len(i.Derivation) == 0 || i.Confidence <= 0 || i.Confidence > 1 {
-			t.Errorf("%s/%s: %d steps, confidence %v", i.Name, i.Container, len(i.Derivation), i.Confidence)
+		if len(i.Derivation) == 0 || i.ConfidencePercent <= 0 || i.ConfidencePercent > 100 {
+			t.Errorf("%s/%s: %d steps, confidence %d%%", i.Name, i.Container, len(i.Derivation), i.ConfidencePercent)
 		}
 		if i.Runtime.CPU == "" || len(i.Runtime.Evidence) == 0 {
 			t.Errorf("%s/%s: runtime %+v", i.Name, i.Container, i.Runtime)
