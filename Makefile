@@ -7,9 +7,10 @@ BENCH     ?= .
 COUNT     ?= 1
 # Tools are built from a module of their own, and never enter the product's.
 TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
+GENERATE  := $(GO) tool -modfile=test/tools/generate/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build binaries test e2e peers verify fmt lint bench golden fuzz cluster cluster-down
+.PHONY: help build binaries test e2e peers generate verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +31,9 @@ e2e: binaries ## tests against a real kubelet (root; installs runc, iptables and
 
 peers: ## replay and benchmarks beside the incumbent's own code, a module of its own
 	cd test/peers && $(GO) test ./...
+
+generate: ## deepcopy and the custom resources, from the types in api
+	$(GENERATE) controller-gen object crd paths=./api/v1alpha1 output:crd:dir=config/crd
 
 verify: fmt lint ## format, vet, lint, tidy; fails where that changes or finds something
 	$(GO) vet ./...

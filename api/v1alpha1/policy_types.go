@@ -9,6 +9,15 @@ import (
 // are to be sized.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=verticalpolicies,singular=verticalpolicy,shortName=vp,categories=plimsoll,scope=Namespaced
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`,description="How far the controller may go"
+// +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.spec.profile`,priority=1,description="The set of parameters that fields left out are taken from"
+// +kubebuilder:printcolumn:name="Workloads",type=integer,JSONPath=`.status.workloads`,description="Workloads that the policy is in force for"
+// +kubebuilder:printcolumn:name="Recommended",type=integer,JSONPath=`.status.recommended`,description="How many of them have a recommendation"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the policy is valid and in force"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is, or is not"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VerticalPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -39,6 +48,15 @@ type VerticalPolicySpec struct {
 // of their own namespace targets.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=clusterverticalpolicies,singular=clusterverticalpolicy,shortName=cvp,categories=plimsoll,scope=Cluster
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`,description="How far the controller may go"
+// +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.spec.profile`,priority=1,description="The set of parameters that fields left out are taken from"
+// +kubebuilder:printcolumn:name="Workloads",type=integer,JSONPath=`.status.workloads`,description="Workloads that the policy is in force for"
+// +kubebuilder:printcolumn:name="Recommended",type=integer,JSONPath=`.status.recommended`,description="How many of them have a recommendation"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the policy is valid and in force"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is, or is not"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterVerticalPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

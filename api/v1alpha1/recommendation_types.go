@@ -10,6 +10,17 @@ import (
 // controller writes it; it is owned by the workload and goes with it.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=verticalrecommendations,singular=verticalrecommendation,shortName=vrec,categories=plimsoll,scope=Namespaced
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`,description="How far the policy in force lets the controller go"
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.summary.cpu`,description="What a pod asks for, and should ask for"
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.summary.memory`,description="What a pod asks for, and should ask for"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether every container has a current target"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it has, or has not"
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.status.policy.name`,priority=1,description="The policy in force"
+// +kubebuilder:printcolumn:name="Capped",type=string,JSONPath=`.status.conditions[?(@.type=="Capped")].reason`,priority=1,description="What bounds a target below the need"
+// +kubebuilder:printcolumn:name="HPAConflict",type=string,JSONPath=`.status.conditions[?(@.type=="HPAConflict")].status`,priority=1,description="Whether an autoscaler uses a resource's utilisation"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VerticalRecommendation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
