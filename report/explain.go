@@ -240,6 +240,9 @@ func (c *Explained) writeSurety(w io.Writer) {
 func (c *Explained) writeRuntime(w io.Writer) {
 	i := &c.Item
 	fmt.Fprintf(w, "\n  Runtime %s: a change of CPU is %s, of memory %s\n", i.Runtime.Name, i.Runtime.CPU, i.Runtime.Memory)
+	if threads := i.Runtime.Parallelism.String(); threads != "" {
+		fmt.Fprintln(w, "    "+threads)
+	}
 	for _, text := range i.Runtime.Evidence {
 		fmt.Fprintln(w, "    "+text)
 	}

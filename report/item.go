@@ -51,6 +51,11 @@ type Item struct {
 	Runtime  Runtime `json:"runtime"`
 	// Current is what the manifest writes.
 	Current Resources `json:"current"`
+	// Live is what the pods have; null where they were not looked at.
+	Live *Resources `json:"live"`
+	// Drift names what the manifest writes and the pods do not have, such as
+	// requests.cpu; null where the pods were not looked at.
+	Drift   []string  `json:"drift"`
 	Target  Resources `json:"target"`
 	Usage   Usage     `json:"usage"`
 	Samples Samples   `json:"samples"`
@@ -82,6 +87,18 @@ type Runtime struct {
 	CPU      string   `json:"cpu"`
 	Memory   string   `json:"memory"`
 	Evidence []string `json:"evidence"`
+	// Parallelism is the number of threads that the process takes from its CPU
+	// limit, or that a variable fixes.
+	Parallelism Parallelism `json:"parallelism"`
+}
+
+// Parallelism is a number of threads at the present and at the proposed CPU
+// limit; null where the process does not look at it, or where there is none and
+// the node decides. A process that reads its limit at start has the latter after
+// a restart.
+type Parallelism struct {
+	Current *int `json:"current"`
+	Target  *int `json:"target"`
 }
 
 // Resources is requests and limits.
@@ -142,8 +159,10 @@ type Workload struct {
 	Replicas *int32
 	// Ignored means that the user set the workload aside.
 	Ignored bool
-	// Written is what the manifest writes, by container.
-	Usage history.Usage
+	Usage   history.Usage
+	// Live is what the pods have, by container; a container that is not in it
+	// was not looked at.
+	Live map[string]corev1.ResourceRequirements
 }
 
 // Items are the recommendations of one workload.
@@ -161,7 +180,7 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 		Replicas: w.Replicas,
 		Runtime: Runtime{
 			Name: string(r.Verdict.Runtime), CPU: string(r.Verdict.CPU), Memory: string(r.Verdict.Memory),
-			Evidence: orEmpty(r.Verdict.Evidence),
+			Evidence: orEmpty(r.Verdict.Evidence), Parallelism: parallelism(r),
 		},
 		Current:           Resources{Requests: written(r.Container.Resources.Requests), Limits: written(r.Container.Resources.Limits)},
 		ConfidencePercent: percent(r.Need.Confidence),
@@ -173,6 +192,7 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 		APIVersion:        w.APIVersion,
 		Sidecar:           slices.Contains(w.Sidecars, r.Container.Name),
 	}
+	item.addLive(w.Live)
 	if suspicious(r.Container.Resources) {
 		item.Reasons = recommender.AppendReason(item.Reasons, v1alpha1.ReasonSuspiciousUnit)
 	}
@@ -220,6 +240,25 @@ func (item *Item) addSize(r corev1.ResourceName, s sizing.Size) {
 	set(&item.Lower, &s.Lower)
 	set(&item.Upper, &s.Upper)
 	set(&item.Uncapped, &s.Uncapped)
+}
+
+// parallelism is how many threads a process runs at its CPU limits.
+func parallelism(r sizing.Recommendation) Parallelism {
+	at := func(limit *int64) *int {
+		n := r.Verdict.Procs
+		if n == 0 && limit != nil {
+			n = r.Verdict.Counting.Of(*limit)
+		}
+		if n == 0 {
+			return nil
+		}
+		return &n
+	}
+	p := Parallelism{Current: at(r.Sized.CPU.Current.Limit)}
+	if r.Sized.CPU.Known {
+		p.Target = at(r.Sized.CPU.Target.Limit)
+	}
+	return p
 }
 
 // percent is a share in per cent. What is more than nothing is at least 1.

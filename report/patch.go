@@ -99,7 +99,7 @@ func writePatch(w io.Writer, items []Item) error {
 func (i *Item) patch() (containerPatch, bool) {
 	p := containerPatch{Name: i.Container}
 	set := func(to *map[string]string, name string, now, then *string) {
-		if then == nil || equalQuantities(now, then) {
+		if then == nil || SameQuantity(now, then) {
 			return
 		}
 		if *to == nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -45,10 +46,55 @@ var wide = append(narrow[:len(narrow)-1:len(narrow)-1],
 	column{"REPLICAS", replicas},
 	column{"PODS", func(i *Item) string { return fmt.Sprintf("%d live, %d past", i.Pods.Live, i.Pods.Past) }},
 	column{"RUNTIME", func(i *Item) string {
-		return fmt.Sprintf("%s (cpu %s, memory %s)", i.Runtime.Name, i.Runtime.CPU, i.Runtime.Memory)
+		text := fmt.Sprintf("%s (cpu %s, memory %s)", i.Runtime.Name, i.Runtime.CPU, i.Runtime.Memory)
+		if threads := i.Runtime.Parallelism.String(); threads != "" {
+			text += ", " + threads
+		}
+		return text
 	}},
 	narrow[len(narrow)-1],
 )
+
+// live are the columns of what pods have, shown where that is known.
+var live = []column{
+	{"LIVE CPU", func(i *Item) string { return liveOf(i, corev1.ResourceCPU) }},
+	{"LIVE MEMORY", func(i *Item) string { return liveOf(i, corev1.ResourceMemory) }},
+	{"DRIFT", func(i *Item) string {
+		switch {
+		case i.Drift == nil:
+			return "unknown"
+		case len(i.Drift) == 0:
+			return "none"
+		}
+		return strings.Join(i.Drift, ", ")
+	}},
+}
+
+// liveOf is the request and the limit that the pods have.
+func liveOf(i *Item, r corev1.ResourceName) string {
+	if i.Live == nil {
+		return "unknown"
+	}
+	return orUnset(*i.Live.Requests.For(r)) + " / " + orUnset(*i.Live.Limits.For(r))
+}
+
+// String is the threads now and then; empty where the process does not look.
+func (p Parallelism) String() string {
+	number := func(n *int) string {
+		if n == nil {
+			return "all cores"
+		}
+		return strconv.Itoa(*n)
+	}
+	now, then := number(p.Current), number(p.Target)
+	switch {
+	case p.Current == nil && p.Target == nil:
+		return ""
+	case p.Target == nil || now == then:
+		return "threads " + now
+	}
+	return "threads " + now + " → " + then
+}
 
 // change is a present and a proposed value. A resource of which nothing is
 // known says so; unset is not zero.
@@ -59,7 +105,7 @@ func change(i *Item, now, then, need *string) string {
 		return present
 	case need == nil:
 		return present + " (no data)"
-	case equalQuantities(now, then):
+	case SameQuantity(now, then):
 		return present
 	}
 	return present + " → " + orUnset(then)
@@ -70,16 +116,6 @@ func orUnset(text *string) string {
 		return "unset"
 	}
 	return *text
-}
-
-// equalQuantities compares by value: 1000m is 1.
-func equalQuantities(a, b *string) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	x, errX := resource.ParseQuantity(*a)
-	y, errY := resource.ParseQuantity(*b)
-	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
 func quantiles(q Quantiles, readable func(string) string) string {
@@ -134,6 +170,9 @@ func (l List) writeTable(to io.Writer, wideForm, colour bool) error {
 	columns := narrow
 	if wideForm {
 		columns = wide
+		if slices.ContainsFunc(l.Items, func(i Item) bool { return i.Live != nil }) {
+			columns = slices.Concat(wide[:len(wide)-1], live, wide[len(wide)-1:])
+		}
 	}
 	writeRows(w, columns, l.Items, colour)
 	if len(l.Items) > 0 {
