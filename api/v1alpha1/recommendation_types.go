@@ -184,6 +184,21 @@ type RuntimeVerdict struct {
 	// +optional
 	// +listType=atomic
 	Evidence []string `json:"evidence,omitempty"`
+	// parallelism is the number of threads that the process takes from its CPU
+	// limit, or that a variable fixes.
+	// +optional
+	Parallelism Parallelism `json:"parallelism,omitempty"`
+}
+
+// Parallelism is a number of threads; absent where the process does not look at
+// its limit, or where there is none.
+type Parallelism struct {
+	// current is the number at the present CPU limit.
+	// +optional
+	Current *int32 `json:"current,omitempty"`
+	// target is the number at the proposed CPU limit.
+	// +optional
+	Target *int32 `json:"target,omitempty"`
 }
 
 // ResourceAmounts is requests and limits.
@@ -315,3 +330,20 @@ const (
 	// need.
 	ConditionCapped = "Capped"
 )
+
+// For is the amount of one resource; nil is unset or unknown.
+func (a *Amounts) For(r corev1.ResourceName) *resource.Quantity {
+	if r == corev1.ResourceCPU {
+		return a.CPU
+	}
+	return a.Memory
+}
+
+// Set sets the amount of one resource.
+func (a *Amounts) Set(r corev1.ResourceName, q *resource.Quantity) {
+	if r == corev1.ResourceCPU {
+		a.CPU = q
+	} else {
+		a.Memory = q
+	}
+}
