@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/plimsoll-dev/plimsoll/backtest"
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -188,7 +187,7 @@ func (o *backtestOptions) run(ctx context.Context, std streams) error {
 	for _, p := range tested {
 		names = append(names, p.Name())
 	}
-	outcome, err := backtest.Run(ctx, series, slices.Concat(tested, s.compared), s.protocol, replayProgress(os.Stderr))
+	outcome, err := backtest.Run(ctx, series, slices.Concat(tested, s.compared), s.protocol, progress(os.Stderr, "Replaying"))
 	if err != nil {
 		return err
 	}
@@ -240,21 +239,6 @@ func warnSkipped(w io.Writer, skipped []backtest.Skipped, notes []string) {
 			break
 		}
 		fmt.Fprintf(w, "Warning: %s was not scored: it %s.\n", s.Name, s.Why)
-	}
-}
-
-// replayProgress shows how far a replay is, on a terminal only.
-func replayProgress(f *os.File) func(done, total int) {
-	if !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return func(done, total int) {
-		switch {
-		case done >= total:
-			fmt.Fprint(f, "\r\x1b[K")
-		case done%max(total/100, 1) == 0:
-			fmt.Fprintf(f, "\rReplaying: %d of %d", done, total)
-		}
 	}
 }
 

@@ -20,10 +20,13 @@ const (
 	exitError      = 1
 	exitSeverity   = 2 // --fail-on was met
 	exitIncomplete = 3 // what was printed lacks workloads that the source refused
+	// exitInterrupted is what a shell makes of Ctrl-C.
+	exitInterrupted = 130
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second Ctrl-C ends the process at once.
 	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 	stop()
 	os.Exit(code)
@@ -46,6 +49,11 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 0
 	case errors.As(err, &status):
 		return int(status)
+	}
+	clearProgress(s.err)
+	if ctx.Err() != nil {
+		fmt.Fprintln(s.err, "Interrupted: nothing was written.")
+		return exitInterrupted
 	}
 	fmt.Fprintln(s.err, "Error:", err)
 	return exitError

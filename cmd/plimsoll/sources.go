@@ -85,25 +85,12 @@ func (o *sourceOptions) openServer() (openSource, error) {
 		settings.URL = o.url
 	}
 	settings.Matchers = append(settings.Matchers, o.matchers...)
-	settings.Progress = progress(os.Stderr)
+	settings.Progress = progress(os.Stderr, "Reading history")
 	source, err := prometheus.New(settings)
 	if err != nil {
 		return openSource{}, fmt.Errorf("--prometheus: %w", err)
 	}
 	return openSource{Source: source, noun: "the server"}, nil
-}
-
-// progress shows how far a load is, on a terminal only.
-func progress(f *os.File) func(done, total int) {
-	if !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return func(done, total int) {
-		fmt.Fprintf(f, "\rReading history: %d of %d", done, total)
-		if done >= total {
-			fmt.Fprint(f, "\r\x1b[K")
-		}
-	}
 }
 
 // colours says whether output goes to a terminal whose user wants colours
