@@ -4,9 +4,12 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -66,6 +69,14 @@ type WorkloadKey struct {
 // String is kind namespace/name.
 func (k WorkloadKey) String() string {
 	return fmt.Sprintf("%s %s/%s", k.Kind, k.Namespace, k.Name)
+}
+
+// Distinct sorts workloads by namespace, kind and name, and keeps each once.
+func Distinct(keys []WorkloadKey) []WorkloadKey {
+	slices.SortFunc(keys, func(a, b WorkloadKey) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(keys)
 }
 
 // Ceiling is the most that one container can have used. A sample above it is

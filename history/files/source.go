@@ -57,10 +57,7 @@ func (s *Source) Discover(ctx context.Context) ([]history.WorkloadKey, error) {
 	for _, f := range s.files {
 		keys = append(keys, f.workload())
 	}
-	slices.SortFunc(keys, func(a, b history.WorkloadKey) int {
-		return strings.Compare(a.Namespace+"\x00"+a.Kind+"\x00"+a.Name, b.Namespace+"\x00"+b.Kind+"\x00"+b.Name)
-	})
-	return slices.Compact(keys), nil
+	return history.Distinct(keys), nil
 }
 
 // In is the part of the folder that belongs to the given namespaces. Its Now is

@@ -18,13 +18,12 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// client asks the server's HTTP API. What it returns as an error is a *failure,
-// or the context's end.
+// client is an engine that asks a server by its HTTP API.
 type client struct {
 	api   v1.API
 	where string // the URL without credentials
 	// slots bounds the queries in flight, over all loads of the source.
-	slots chan struct{}
+	slots slots
 	// received counts the bytes of answers.
 	received *atomic.Int64
 }
@@ -74,16 +73,31 @@ func newClient(s Settings) (*client, error) {
 	return &client{
 		api:      v1.NewAPI(&patient{next: inner, settings: s, pulse: p}),
 		where:    redact(s.URL),
-		slots:    make(chan struct{}, s.MaxInFlight),
+		slots:    make(slots, s.MaxInFlight),
 		received: received,
 	}, nil
 }
+
+// slots bound what runs at once.
+type slots chan struct{}
+
+// take waits for a slot, and fails with the context's end.
+func (s slots) take(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s slots) giveBack() { <-s }
 
 // note is what came with an answer beside the data: why it is not whole. Empty
 // means that it is. Informational annotations are no reason.
 type note []string
 
-// rangeQuery evaluates a query at every instant of the span.
+// rangeQuery implements engine.
 func (c *client) rangeQuery(ctx context.Context, query string, s span) ([]series, note, error) {
 	window := v1.Range{Start: time.Unix(s.first, 0), End: time.Unix(s.last(), 0), Step: time.Duration(s.step) * time.Second}
 	ex := &exchange{instants: s.n}
@@ -97,7 +111,7 @@ func (c *client) rangeQuery(ctx context.Context, query string, s span) ([]series
 	return append(ex.series, seriesOf(matrix)...), n, nil
 }
 
-// query evaluates a query at one instant.
+// query implements engine.
 func (c *client) query(ctx context.Context, query string, at int64) (model.Vector, note, error) {
 	return ask[model.Vector](ctx, c, new(exchange), func(ctx context.Context) (model.Value, v1.Warnings, error) {
 		v, warnings, _, err := c.api.Query(ctx, query, time.Unix(at, 0))
@@ -105,14 +119,13 @@ func (c *client) query(ctx context.Context, query string, at int64) (model.Vecto
 	})
 }
 
-// metricNames returns the names of the metrics that the matchers select in
-// the window.
-func (c *client) metricNames(ctx context.Context, matchers []string, from, to time.Time) (model.LabelValues, note, error) {
+// metricNames implements engine.
+func (c *client) metricNames(ctx context.Context, selectors []string, from, to time.Time) (model.LabelValues, note, error) {
 	var names model.LabelValues
 	_, n, err := ask[*model.String](ctx, c, new(exchange), func(ctx context.Context) (model.Value, v1.Warnings, error) {
 		var warnings v1.Warnings
 		var err error
-		names, warnings, _, err = c.api.LabelValues(ctx, model.MetricNameLabel, matchers, from, to)
+		names, warnings, _, err = c.api.LabelValues(ctx, model.MetricNameLabel, selectors, from, to)
 		return new(model.String), warnings, err
 	})
 	return names, n, err
@@ -122,12 +135,10 @@ func (c *client) metricNames(ctx context.Context, matchers []string, from, to ti
 // slots bound memory as well as the server's load.
 func ask[T model.Value](ctx context.Context, c *client, ex *exchange, call func(context.Context) (model.Value, v1.Warnings, error)) (T, note, error) {
 	var none T
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return none, nil, context.Cause(ctx)
+	if err := c.slots.take(ctx); err != nil {
+		return none, nil, err
 	}
+	defer c.slots.giveBack()
 	value, warnings, err := call(context.WithValue(ctx, exchangeKey{}, ex))
 	if err != nil {
 		if ctx.Err() != nil {

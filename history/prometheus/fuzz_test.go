@@ -52,7 +52,7 @@ func decode(tb testing.TB, status int, body []byte) (history.Usage, note, error)
 	l.owners = history.NewOwners([]history.WorkloadKey{q.Workloads[0].WorkloadKey})
 	g := newGatherer(l, l.batches[0])
 	uq := l.queries.usageQueries()[1]
-	answer, n, err := l.client.rangeQuery(context.Background(), "memory", l.chunks[0])
+	answer, n, err := l.engine.rangeQuery(context.Background(), "memory", l.chunks[0])
 	if err == nil {
 		g.add(uq, piece{l.batches[0], l.chunks[0]}, answer)
 		g.collector.EndChunk()

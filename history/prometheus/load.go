@@ -19,7 +19,7 @@ import (
 // load is one call of Load.
 type load struct {
 	source   *Source
-	client   *client
+	engine   engine
 	query    history.Query
 	batches  []batch
 	chunks   []span
@@ -41,7 +41,7 @@ type load struct {
 func newLoad(s *Source, q history.Query) *load {
 	l := &load{
 		source:      s,
-		client:      s.client,
+		engine:      s.engine,
 		query:       q,
 		batches:     batches(q.Workloads, s.settings.BatchWorkloads),
 		sweep:       newSweep(s.limits),
@@ -145,7 +145,7 @@ func (l *load) askedFor(uq usageQuery, b batch) batch {
 // readUsage asks one query and gathers the answer.
 func (l *load) readUsage(ctx context.Context, g *gatherer, uq usageQuery, p piece) error {
 	refused, err := l.sweep.over(ctx, fmt.Sprintf("usage %d", uq.metric), p, func(ctx context.Context, p piece) error {
-		answer, n, err := l.client.rangeQuery(ctx, uq.text(p.batch), p.span)
+		answer, n, err := l.engine.rangeQuery(ctx, uq.text(p.batch), p.span)
 		if err != nil {
 			return err
 		}

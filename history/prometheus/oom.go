@@ -125,7 +125,7 @@ func (l *load) readSuspects(ctx context.Context, g *gatherer, p piece, sq suspec
 		return nil
 	}
 	refused, err := l.sweep.over(ctx, sq.metric, p, func(ctx context.Context, p piece) error {
-		answer, n, err := l.client.query(ctx, sq.text(p.batch, p.span), p.span.last())
+		answer, n, err := l.engine.query(ctx, sq.text(p.batch, p.span), p.span.last())
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (l *load) readDetail(ctx context.Context, g *gatherer, p piece, dq detailQu
 		return nil
 	}
 	refused, err := l.sweep.over(ctx, "kills "+dq.metric, p, func(ctx context.Context, p piece) error {
-		answer, n, err := l.client.rangeQuery(ctx, dq.text(p.batch), p.span)
+		answer, n, err := l.engine.rangeQuery(ctx, dq.text(p.batch), p.span)
 		if err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (l *load) readOwnersOf(ctx context.Context, oq ownerQuery, p piece, mu *syn
 		if text == "" {
 			return nil
 		}
-		answer, n, err := l.client.query(ctx, text, p.span.last())
+		answer, n, err := l.engine.query(ctx, text, p.span.last())
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (l *load) findOut(ctx context.Context) error {
 func (l *load) findMetrics(ctx context.Context) error {
 	names := l.source.settings.Metrics.optional()
 	l.present = map[string]bool{}
-	found, n, err := l.client.metricNames(ctx, l.probes(names), l.query.From, l.query.To)
+	found, n, err := l.engine.metricNames(ctx, l.probes(names), l.query.From, l.query.To)
 	if fatal := pointless(err); fatal != nil && !forbidden(err) {
 		return fatal
 	}
@@ -97,7 +97,7 @@ func (l *load) findScrapeInterval(ctx context.Context) error {
 	l.scrape = usualScrape
 	q := l.source.queries(0, l.query.Step)
 	for _, b := range l.batches[:min(scrapeBatches, len(l.batches))] {
-		answer, _, err := l.client.query(ctx, q.scrapeCount(b, scrapeWindow), l.query.To.Unix())
+		answer, _, err := l.engine.query(ctx, q.scrapeCount(b, scrapeWindow), l.query.To.Unix())
 		if fatal := pointless(err); fatal != nil {
 			return fatal
 		}

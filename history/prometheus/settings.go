@@ -149,13 +149,12 @@ func defaultMetrics() Metrics {
 
 // Validate names every setting that is wrong, not only the first.
 func (s Settings) Validate() error {
-	return errors.Join(
-		validateURL(s.URL),
-		s.validateHTTP(),
-		s.validateNames(),
-		s.validateMatchers(),
-		s.validateNumbers(),
-	)
+	return errors.Join(validateURL(s.URL), s.validateHTTP(), s.validateAsked())
+}
+
+// validateAsked is Validate for what is asked, and not whom.
+func (s Settings) validateAsked() error {
+	return errors.Join(s.validateNames(), s.validateMatchers(), s.validateNumbers())
 }
 
 func validateURL(raw string) error {

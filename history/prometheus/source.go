@@ -1,5 +1,6 @@
-// Package prometheus reads usage from a server that speaks Prometheus's HTTP
-// API: Prometheus, Thanos, Mimir, VictoriaMetrics.
+// Package prometheus reads usage by PromQL: from a server that speaks
+// Prometheus's HTTP API (Prometheus, Thanos, Mimir, VictoriaMetrics), or with
+// the same queries from a storage in this process.
 //
 // A load is cut by time and by batches of workloads, so that no ceiling of the
 // server is hit and memory does not grow with the window; where a ceiling is
@@ -14,37 +15,75 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/storage"
 	"k8s.io/utils/clock"
 
 	"github.com/plimsoll-dev/plimsoll/history"
 )
 
-// Source is a history.Source over a server. It is safe for concurrent use.
+// Source is a history.Source over whatever answers PromQL. It is safe for
+// concurrent use.
 type Source struct {
 	settings Settings
-	client   *client
-	limits   *limits
+	engine   engine
+	// client is the engine of a server; nil without one.
+	client *client
+	limits *limits
 
 	mu     sync.Mutex
 	scrape time.Duration // 0 until known
 }
 
-// New returns a source. Nothing is asked of the server yet.
+// engine answers PromQL. What it returns as an error is a *failure, or the
+// context's end.
+type engine interface {
+	// rangeQuery evaluates a query at every instant of the span.
+	rangeQuery(ctx context.Context, query string, s span) ([]series, note, error)
+	// query evaluates a query at one instant, in seconds since 1970.
+	query(ctx context.Context, query string, at int64) (model.Vector, note, error)
+	// metricNames returns the names of the metrics that the selectors select in
+	// the window, of all of them together.
+	metricNames(ctx context.Context, selectors []string, from, to time.Time) (model.LabelValues, note, error)
+}
+
+// New returns a source over a server. Nothing is asked of the server yet.
 func New(s Settings) (*Source, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("reading the settings of the Prometheus source: %w", err)
 	}
-	if s.Clock == nil {
-		s.Clock = clock.RealClock{}
-	}
 	if s.Wait == nil {
 		s.Wait = wait
 	}
+	s.Clock = clockOf(s)
 	c, err := newClient(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Source{settings: s, client: c, limits: newLimits(s), scrape: s.ScrapeInterval}, nil
+	source := newSource(s, c)
+	source.client = c
+	return source, nil
+}
+
+// Over returns a source over a storage in this process, that is asked the same
+// queries as a server. Of the settings, those about a connection say nothing.
+func Over(storage storage.Queryable, s Settings) (*Source, error) {
+	if err := s.validateAsked(); err != nil {
+		return nil, fmt.Errorf("reading the settings of the history: %w", err)
+	}
+	s.Clock = clockOf(s)
+	return newSource(s, newEmbedded(storage, s)), nil
+}
+
+func newSource(s Settings, e engine) *Source {
+	return &Source{settings: s, engine: e, limits: newLimits(s), scrape: s.ScrapeInterval}
+}
+
+func clockOf(s Settings) clock.PassiveClock {
+	if s.Clock == nil {
+		return clock.RealClock{}
+	}
+	return s.Clock
 }
 
 // Now is the present.
