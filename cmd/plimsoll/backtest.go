@@ -71,6 +71,7 @@ type backtestOptions struct {
 	cpuLimit   int64
 	memLimit   int64
 	output     string
+	file       outputFile
 	most       thresholdFlags
 	overrides  changedOverrides
 }
@@ -98,6 +99,7 @@ func (o *backtestOptions) bind(f *pflag.FlagSet) {
 	f.Int64Var(&o.cpuLimit, "cpu-limit-percent", 0, "CPU limit in per cent of the request, where no manifest says; 0 is none")
 	f.Int64Var(&o.memLimit, "memory-limit-percent", 100, "memory limit in per cent of the request, where no manifest says; 0 is none")
 	f.StringVarP(&o.output, "output", "o", "table", strings.Join(backtestFormats, ", "))
+	o.file.bind(f)
 	o.most.bind(f)
 	o.overrides.bind(f)
 }
@@ -127,6 +129,7 @@ func (o *backtestOptions) validate() (*backtestSettings, error) {
 	if !slices.Contains(backtestFormats, o.output) {
 		check(fmt.Errorf("--output: %q is not one of %s", o.output, strings.Join(backtestFormats, ", ")))
 	}
+	check(o.file.check())
 	s.protocol.Observe, err = parseDuration("--observe", o.observe, 0)
 	check(err)
 	s.protocol.Least, err = parseDuration("--least", o.least, time.Hour)
@@ -192,7 +195,8 @@ func (o *backtestOptions) run(ctx context.Context, std streams) error {
 		return err
 	}
 	r := outcome.Report()
-	if err := s.write(std.out, outcome, r, names); err != nil {
+	write := func(w io.Writer) error { return s.write(w, outcome, r, names) }
+	if err := o.file.write(ctx, std.out, write); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	warnSkipped(std.err, r.Skipped, notes)

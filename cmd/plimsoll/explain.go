@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +46,7 @@ where the source knows them. Nothing else is written.`,
 	o.source.bind(f)
 	o.bindSelection(f)
 	f.StringVar(&o.plot, "plot", "", "SVG file to draw usage into, against request, limit and target")
+	o.file.bind(f)
 	f.BoolVar(&o.everyValue, "all", false, "show values of the policy that are defaults, too")
 	o.bindWindow(f)
 	return cmd
@@ -68,10 +68,7 @@ type explainOptions struct {
 // run finds the workload, reads its history and explains.
 func (o *explainOptions) run(ctx context.Context, std streams, name string) error {
 	s, err := o.validate(ctx)
-	if o.plot != "" && !strings.EqualFold(filepath.Ext(o.plot), ".svg") {
-		err = errors.Join(err, fmt.Errorf("--plot: %q does not end in .svg", o.plot))
-	}
-	if err != nil {
+	if err = errors.Join(err, o.checkPlot()); err != nil {
 		return err
 	}
 	set, err := s.read(ctx, std)
@@ -88,16 +85,31 @@ func (o *explainOptions) run(ctx context.Context, std streams, name string) erro
 	}
 	e, items := s.explanation(g, recorded)
 	if o.plot != "" {
-		if err := writeFile(o.plot, e.WritePlot); err != nil {
+		if err := writeFile(ctx, o.plot, e.WritePlot); err != nil {
 			return fmt.Errorf("--plot: %w", err)
 		}
 	}
-	if err := e.Write(std.out, o.everyValue); err != nil {
+	write := func(w io.Writer) error { return e.Write(w, o.everyValue) }
+	if err := o.file.write(ctx, std.out, write); err != nil {
 		return fmt.Errorf("writing the explanation: %w", err)
 	}
 	g.warn(std.err, items)
 	if g.incomplete() {
 		return exitStatus(exitIncomplete)
+	}
+	return nil
+}
+
+// checkPlot refuses a plot that could not be written.
+func (o *explainOptions) checkPlot() error {
+	if o.plot == "" {
+		return nil
+	}
+	if !strings.EqualFold(filepath.Ext(o.plot), ".svg") {
+		return fmt.Errorf("--plot: %q does not end in .svg", o.plot)
+	}
+	if err := checkWritable(o.plot); err != nil {
+		return fmt.Errorf("--plot: %w", err)
 	}
 	return nil
 }
@@ -272,20 +284,4 @@ func (r *timelines) covers(ends []int64) int64 {
 		return step
 	}
 	return max(step, apart)
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(path string, write func(w io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

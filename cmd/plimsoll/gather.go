@@ -84,7 +84,7 @@ func (s *settings) subject(set *workload.Set, t *workload.Target, g *gathered) s
 // discoverTargets takes the workloads from the history, where there are no
 // manifests: nothing is known of what they ask for.
 func (s *settings) discoverTargets(ctx context.Context, set *workload.Set) error {
-	keys, err := s.source.discover(ctx)
+	keys, err := s.source.discover(ctx, s.now)
 	if err != nil {
 		return fmt.Errorf("finding workloads in %s: %w", s.source.noun, err)
 	}

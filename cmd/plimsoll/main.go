@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	clearProgress(s.err)
 	if ctx.Err() != nil {
-		fmt.Fprintln(s.err, "Interrupted: nothing was written.")
+		fmt.Fprintln(s.err, "Interrupted.")
 		return exitInterrupted
 	}
 	fmt.Fprintln(s.err, "Error:", err)

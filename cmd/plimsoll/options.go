@@ -35,6 +35,7 @@ type options struct {
 	now       string
 	node      string
 	output    string
+	file      outputFile
 	failOn    string
 	overrides overrides
 	changed   func(flag string) bool
@@ -45,6 +46,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	o.source.bind(f)
 	o.bindSelection(f)
 	f.StringVarP(&o.output, "output", "o", "table", strings.Join(report.Formats, ", "))
+	o.file.bind(f)
 	f.StringVar(&o.failOn, "fail-on", "None", "exit with 2 if a container is of this severity or worse: Low, Medium, High")
 	o.bindWindow(f)
 }
@@ -98,6 +100,7 @@ func (o *options) validate(ctx context.Context) (*settings, error) {
 	}
 	var err error
 	check(report.CheckFormat(o.output))
+	check(o.file.check())
 	if s.failOn, err = report.ParseSeverity(o.failOn); err != nil {
 		check(fmt.Errorf("--fail-on: %w", err))
 	}

@@ -60,7 +60,8 @@ func (o *options) run(ctx context.Context, s streams) error {
 		items = append(items, gathered.subjects[i].items(gathered.now)...)
 	}
 	list := report.NewList(items)
-	if err := list.Write(s.out, settings.format, colours(s.out)); err != nil {
+	write := func(w io.Writer) error { return list.Write(w, settings.format, colours(o.file.stream(s.out))) }
+	if err := o.file.write(ctx, s.out, write); err != nil {
 		return fmt.Errorf("writing recommendations: %w", err)
 	}
 	gathered.warn(s.err, items)

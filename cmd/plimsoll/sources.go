@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v2"
@@ -14,6 +15,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/history/files"
 	"github.com/plimsoll-dev/plimsoll/history/prometheus"
+	"github.com/plimsoll-dev/plimsoll/history/tsdb"
 )
 
 // sourceOptions are the flags that say where history comes from.
@@ -25,60 +27,107 @@ type sourceOptions struct {
 }
 
 func (o *sourceOptions) bind(f *pflag.FlagSet) {
-	f.StringVar(&o.folder, "history", "", "folder of CSV files: <namespace>/<workload>.csv or <namespace>/<pod>/<container>.csv")
+	f.StringVar(&o.folder, "history", "", "folder of CSV files (<namespace>/<workload>.csv or <namespace>/<pod>/<container>.csv), or a Prometheus data folder")
 	f.StringVar(&o.url, "prometheus", "", "URL of a Prometheus-compatible server")
 	f.StringVar(&o.configFile, "prometheus-config", "", "YAML file with url, http (auth, TLS, headers), matchers, metric and label names; see docs/sources.md")
 	f.StringArrayVar(&o.matchers, "matcher", nil, `extra matcher of every series, such as cluster="a"; repeatable`)
 }
 
-// openSource is a source, and how to find workloads in it where it can.
+// openSource is a source, and how to find workloads in it.
 type openSource struct {
 	history.Source
-	discover func(context.Context) ([]history.WorkloadKey, error)
+	// discover finds workloads at an instant; zero is the source's present.
+	discover func(ctx context.Context, at time.Time) ([]history.WorkloadKey, error)
 	// noun is what the source is called in messages.
 	noun string
 }
 
-// open opens the one source that the flags name, in a folder only the part of
-// the given namespace; empty is all.
-func (o *sourceOptions) open(_ context.Context, namespace string) (openSource, error) {
+// open opens the one source that the flags name, in a folder of CSV only the
+// part of the given namespace; empty is all.
+func (o *sourceOptions) open(ctx context.Context, namespace string) (openSource, error) {
 	if err := o.oneOf(); err != nil {
 		return openSource{}, err
 	}
-	if o.folder == "" {
-		return o.openServer()
+	settings, err := o.settings()
+	if err != nil {
+		return openSource{}, err
 	}
-	source, err := files.Open(o.folder)
+	var s openSource
+	switch {
+	case o.folder == "":
+		return openServer(settings)
+	case o.isCSV():
+		s, err = o.openCSV(namespace)
+	case settings.URL != "":
+		return openSource{}, fmt.Errorf("--history and the url in %s name two sources: leave one of them out", o.configFile)
+	default:
+		s, err = o.openData(ctx, settings)
+	}
 	if err != nil {
 		return openSource{}, fmt.Errorf("--history: %w", err)
 	}
-	if namespace != "" {
-		source = source.In(namespace)
-	}
-	return openSource{Source: source, discover: source.Discover, noun: "the folder " + o.folder}, nil
+	return s, nil
 }
 
 // oneOf refuses flags that name no source, or two.
 func (o *sourceOptions) oneOf() error {
-	server := o.url != "" || o.configFile != ""
 	switch {
-	case o.folder == "" && !server:
+	case o.folder == "" && o.url == "" && o.configFile == "":
 		return errors.New("name a source of history: --history DIR, or --prometheus URL")
-	case o.folder != "" && server:
+	case o.folder != "" && o.url != "":
 		return errors.New("--history and --prometheus name two sources: write one of them")
 	}
 	return nil
 }
 
-func (o *sourceOptions) openServer() (openSource, error) {
+// isCSV reports whether history is a folder of CSV, as it is unless it is
+// recognised as something else.
+func (o *sourceOptions) isCSV() bool {
+	return o.folder != "" && !tsdb.Is(o.folder)
+}
+
+func (o *sourceOptions) openCSV(namespace string) (openSource, error) {
+	if o.configFile != "" || len(o.matchers) > 0 {
+		return openSource{}, fmt.Errorf("%s is a folder of CSV files, of which --prometheus-config and --matcher say nothing: leave them out", o.folder)
+	}
+	source, err := files.Open(o.folder)
+	if err != nil {
+		return openSource{}, err
+	}
+	if namespace != "" {
+		source = source.In(namespace)
+	}
+	discover := func(ctx context.Context, _ time.Time) ([]history.WorkloadKey, error) { return source.Discover(ctx) }
+	return openSource{Source: source, discover: discover, noun: "the folder " + o.folder}, nil
+}
+
+// openData opens a Prometheus data folder.
+func (o *sourceOptions) openData(ctx context.Context, settings prometheus.Settings) (openSource, error) {
+	source, err := tsdb.Open(ctx, o.folder, settings)
+	if err != nil {
+		return openSource{}, err
+	}
+	return openSource{Source: source, discover: source.Discover, noun: "the data folder " + o.folder}, nil
+}
+
+func openServer(settings prometheus.Settings) (openSource, error) {
+	source, err := prometheus.New(settings)
+	if err != nil {
+		return openSource{}, fmt.Errorf("--prometheus: %w", err)
+	}
+	return openSource{Source: source, discover: source.Discover, noun: "the server"}, nil
+}
+
+// settings are those of the file, with what flags change of them.
+func (o *sourceOptions) settings() (prometheus.Settings, error) {
 	settings := prometheus.DefaultSettings()
 	if o.configFile != "" {
 		text, err := os.ReadFile(o.configFile)
 		if err != nil {
-			return openSource{}, fmt.Errorf("--prometheus-config: %w", err)
+			return settings, fmt.Errorf("--prometheus-config: %w", err)
 		}
 		if err := yaml.UnmarshalStrict(text, &settings); err != nil {
-			return openSource{}, fmt.Errorf("--prometheus-config: reading %s: %w", o.configFile, err)
+			return settings, fmt.Errorf("--prometheus-config: reading %s: %w", o.configFile, err)
 		}
 	}
 	if o.url != "" {
@@ -86,11 +135,7 @@ func (o *sourceOptions) openServer() (openSource, error) {
 	}
 	settings.Matchers = append(settings.Matchers, o.matchers...)
 	settings.Progress = progress(os.Stderr, "Reading history")
-	source, err := prometheus.New(settings)
-	if err != nil {
-		return openSource{}, fmt.Errorf("--prometheus: %w", err)
-	}
-	return openSource{Source: source, noun: "the server"}, nil
+	return settings, nil
 }
 
 // colours says whether output goes to a terminal whose user wants colours
