@@ -36,7 +36,7 @@ type collected struct {
 type chunk struct {
 	pods map[string]*[metricCount]series
 	// dropped counts here, since a container may turn out to have nothing else.
-	dropped Dropped
+	dropped tallies
 }
 
 // series holds samples of one metric in order of time.
@@ -99,7 +99,7 @@ var noMachine = Ceiling{CPUCores: 10_000, MemoryBytes: 1 << 50}
 
 // clean copies the samples that can be true and lie in the query's interval.
 // Usage that is left out is counted.
-func (c *Collector) clean(m Metric, ends []int64, values []float64, dropped *Dropped) series {
+func (c *Collector) clean(m Metric, ends []int64, values []float64, dropped *tallies) series {
 	ceiling := math.MaxFloat64
 	switch m {
 	case MetricCPU:
@@ -107,7 +107,7 @@ func (c *Collector) clean(m Metric, ends []int64, values []float64, dropped *Dro
 	case MetricMemory:
 		ceiling = cmp.Or(c.query.Ceiling.MemoryBytes, noMachine.MemoryBytes)
 	}
-	var discard Dropped
+	var discard tallies
 	if m != MetricCPU && m != MetricMemory {
 		dropped = &discard
 	}
@@ -118,9 +118,9 @@ func (c *Collector) clean(m Metric, ends []int64, values []float64, dropped *Dro
 		switch {
 		case end <= from || end > to:
 		case !(v >= 0) || math.IsInf(v, 0):
-			dropped.Invalid++
+			dropped.on(end).dropped.Invalid++
 		case v > ceiling:
-			dropped.Implausible++
+			dropped.on(end).dropped.Implausible++
 		default:
 			s.ends, s.values = append(s.ends, end), append(s.values, v)
 		}
@@ -191,15 +191,13 @@ func (c *Collector) EndChunk() {
 }
 
 func (c *Collector) fold(w int, to *Container, ch *chunk) {
-	to.Dropped.Invalid += ch.dropped.Invalid
-	to.Dropped.Implausible += ch.dropped.Implausible
+	to.tallies.add(ch.dropped)
 	var cpuRuns, memoryRuns [][]point // by pod, each in order of time
 	for _, pod := range ch.pods {
 		c.workloads[w].spacing = max(c.workloads[w].spacing, medianSpacing(pod[MetricCPU].ends), medianSpacing(pod[MetricMemory].ends))
 		cpuRuns = append(cpuRuns, c.cpuPoints(w, to, pod))
 		memoryRuns = append(memoryRuns, points(pod[MetricMemory]))
-		to.CPUPressure = max(to.CPUPressure, largest(pod[MetricCPUPressure]))
-		to.MemoryPressure = max(to.MemoryPressure, largest(pod[MetricMemoryPressure]))
+		to.addPressure(pod[MetricCPUPressure], pod[MetricMemoryPressure])
 	}
 	for _, p := range mergeRuns(cpuRuns) {
 		to.AddCPU(p.end, p.value, p.throttled)
@@ -210,6 +208,18 @@ func (c *Collector) fold(w int, to *Container, ch *chunk) {
 	}
 	for _, p := range memory {
 		to.Memory.Add(p.end, p.value)
+	}
+	to.countUp()
+}
+
+func (c *Container) addPressure(cpu, memory series) {
+	for i, end := range cpu.ends {
+		t := c.tallies.on(end)
+		t.cpuPressure = max(t.cpuPressure, cpu.values[i])
+	}
+	for i, end := range memory.ends {
+		t := c.tallies.on(end)
+		t.memoryPressure = max(t.memoryPressure, memory.values[i])
 	}
 }
 
@@ -269,7 +279,7 @@ func (c *Collector) cpuPoints(w int, to *Container, pod *[metricCount]series) []
 	throttled, notReady, started := cursor{s: pod[MetricThrottled]}, cursor{s: pod[MetricNotReady]}, cursor{s: pod[MetricStarted]}
 	mask := c.query.Workloads[w].MaskStartup
 	if mask > 0 && len(cpu.ends) > 0 && len(notReady.s.ends) == 0 {
-		to.MaskFailed = true
+		to.tallies.on(cpu.ends[0]).maskFailed = true
 	}
 	for i, end := range cpu.ends {
 		if mask > 0 {
@@ -277,7 +287,7 @@ func (c *Collector) cpuPoints(w int, to *Container, pod *[metricCount]series) []
 			start, startKnown := started.at(end)
 			age := time.Duration(float64(end)-start) * time.Second
 			if known && unready >= 1 && startKnown && age <= mask+c.query.Step {
-				to.Masked++
+				to.tallies.on(end).masked++
 				continue
 			}
 		}
@@ -304,14 +314,6 @@ func (c *cursor) at(end int64) (value float64, ok bool) {
 		return c.s.values[c.i], true
 	}
 	return 0, false
-}
-
-func largest(s series) float64 {
-	most := -1.0
-	for _, v := range s.values {
-		most = max(most, v)
-	}
-	return most
 }
 
 // medianSpacing is the usual distance of a series' samples, in seconds; 0 of
@@ -375,22 +377,9 @@ func (c *Collector) Usage() []Usage {
 				Err:    fmt.Errorf("reading usage of %s: %w", key, ErrNoData),
 			})
 		}
-		usage[i] = Usage{Workload: key, Containers: wl.containers, Pods: c.pods(wl), Faults: wl.faults}
+		slack := 2 * max(int64(c.query.Step/time.Second), wl.spacing)
+		log := newPodLog(wl.podEnds, c.query.To.Unix(), slack)
+		usage[i] = Usage{Workload: key, Containers: wl.containers, Pods: log.count(), Faults: wl.faults, log: log}
 	}
 	return usage
-}
-
-// pods counts a pod as live where its samples reach the end of the window, give
-// or take two steps.
-func (c *Collector) pods(wl *collected) Pods {
-	slack := 2 * max(int64(c.query.Step/time.Second), wl.spacing)
-	var p Pods
-	for _, end := range wl.podEnds {
-		if end > c.query.To.Unix()-slack {
-			p.Live++
-		} else {
-			p.Past++
-		}
-	}
-	return p
 }

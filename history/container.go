@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"slices"
 	"time"
 	"unsafe"
@@ -18,7 +17,7 @@ type Container struct {
 	Watcher Watcher
 	// Memory holds bytes, one sample a step: the worst pod's peak.
 	Memory Sketch
-	// OOMKills are the out-of-memory kills in the window, each once.
+	// OOMKills are the out-of-memory kills in the window, each once, oldest first.
 	OOMKills []OOMKill
 	// Dropped counts the samples that were left out, by cause.
 	Dropped Dropped
@@ -32,6 +31,8 @@ type Container struct {
 	// CPUPressure and MemoryPressure are the largest shares of time in a step
 	// that some task waited (PSI "some"), 0 to 1; negative where unknown.
 	CPUPressure, MemoryPressure float64
+	// tallies are the counts above by day, so that they slide with the window.
+	tallies tallies
 }
 
 // NewContainer is a container of which nothing is known. Memory is kept without
@@ -48,18 +49,6 @@ type Watcher interface {
 	Sample(end int64, cores float64, before *Sketch)
 	// Bytes is the memory that the watcher holds.
 	Bytes() int
-}
-
-// OOMKill is one kill by the kernel's out-of-memory killer.
-type OOMKill struct {
-	// At is when the container ended.
-	At time.Time
-	// Pod is the pod's name; with At it tells kills apart.
-	Pod string
-	// LimitBytes is the memory limit in force, or 0 where unknown.
-	LimitBytes float64
-	// UsedBytes is the working set last seen before, or 0 where unknown.
-	UsedBytes float64
 }
 
 // Dropped counts samples left out, by cause.
@@ -83,6 +72,15 @@ type Throttling struct {
 	ShareSum float64
 }
 
+// count takes one sample's share, 0 to 1.
+func (t *Throttling) count(share float64) {
+	t.Samples++
+	if share >= LeastThrottled {
+		t.Censored++
+		t.ShareSum += share
+	}
+}
+
 // LeastThrottled is the throttled share from which a sample counts as a lower
 // bound. Below it lie single periods at the edge of a burst, which the margin
 // covers; above it a process waits noticeably.
@@ -96,53 +94,26 @@ const LeastThrottled = 0.05
 func (c *Container) AddCPU(end int64, cores, throttledShare float64) {
 	demand := cores
 	if throttledShare >= 0 {
-		c.Throttling.Samples++
+		share := min(throttledShare, 1)
+		c.Throttling.count(share)
+		c.tallies.on(end).throttling.count(share)
 	}
 	if share := min(throttledShare, 1); share >= LeastThrottled {
-		c.Throttling.Censored++
-		c.Throttling.ShareSum += share
 		demand *= 1 + share
 		if c.demand == nil {
 			c.demand = c.CPU.clone()
 		}
 	}
-	if c.Watcher != nil {
-		c.Watcher.Sample(end, demand, c.Demand())
+	switch w := c.Watcher.(type) {
+	case nil:
+	case *Tape:
+		w.samples = append(w.samples, taped{end, cores, throttledShare})
+	default:
+		w.Sample(end, demand, c.Demand())
 	}
 	c.CPU.Add(end, cores)
 	if c.demand != nil {
 		c.demand.Add(end, demand)
-	}
-}
-
-// maxOOMKills bounds what a crash loop can cost. Kills at the smallest limits
-// go first, since a larger one sets the higher floor.
-const maxOOMKills = 64
-
-// AddOOMKill counts a kill. The same kill (pod and time) added again changes
-// nothing but what was unknown.
-func (c *Container) AddOOMKill(k OOMKill) {
-	kills := &c.OOMKills
-	for i := range *kills {
-		known := &(*kills)[i]
-		if known.Pod == k.Pod && known.At.Equal(k.At) {
-			known.LimitBytes = max(known.LimitBytes, k.LimitBytes)
-			known.UsedBytes = max(known.UsedBytes, k.UsedBytes)
-			return
-		}
-	}
-	*kills = append(*kills, k)
-	slices.SortFunc(*kills, func(a, b OOMKill) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Pod, b.Pod))
-	})
-	if len(*kills) > maxOOMKills {
-		smallest := 0
-		for i, k := range *kills {
-			if k.LimitBytes < (*kills)[smallest].LimitBytes {
-				smallest = i
-			}
-		}
-		*kills = slices.Delete(*kills, smallest, smallest+1)
 	}
 }
 
@@ -163,6 +134,12 @@ func (c *Container) Retain(after time.Time) {
 		c.demand.Retain(after)
 	}
 	c.OOMKills = slices.DeleteFunc(c.OOMKills, func(k OOMKill) bool { return !k.At.After(after) })
+	if c.tallies.retain(after) {
+		c.countUp()
+		if c.Throttling.Censored == 0 {
+			c.demand = nil // It is CPU once more.
+		}
+	}
 }
 
 // Compact gives back memory that only loading needed.
@@ -172,11 +149,14 @@ func (c *Container) Compact() {
 	if c.demand != nil {
 		c.demand.Compact()
 	}
+	c.OOMKills = slices.Clip(c.OOMKills)
+	c.tallies = slices.Clip(c.tallies)
 }
 
 // Bytes is the memory that the container's history holds.
 func (c *Container) Bytes() int {
-	size := int(unsafe.Sizeof(*c)) + c.CPU.bytes() + c.Memory.bytes() + cap(c.OOMKills)*int(unsafe.Sizeof(OOMKill{}))
+	size := int(unsafe.Sizeof(*c)) + c.CPU.bytes() + c.Memory.bytes() + cap(c.OOMKills)*int(unsafe.Sizeof(OOMKill{})) +
+		cap(c.tallies)*int(unsafe.Sizeof(tally{}))
 	if c.demand != nil {
 		size += int(unsafe.Sizeof(Sketch{})) + c.demand.bytes()
 	}

@@ -11,9 +11,9 @@ type cell struct {
 	slot, bucket, count uint16
 }
 
-// add counts one sample; false where the slot is outside the slots that are
+// add counts so many samples; false where the slot is outside the slots that are
 // held, so that the caller must fold first.
-func (r *recent) add(slot int32, bucket uint16) bool {
+func (r *recent) add(slot int32, bucket, count uint16) bool {
 	n := len(r.cells)
 	if n == 0 {
 		r.base = slot
@@ -26,19 +26,19 @@ func (r *recent) add(slot int32, bucket uint16) bool {
 	i := n - 1
 	for ; i >= 0 && r.cells[i].slot >= at; i-- {
 		c := &r.cells[i]
-		if c.slot == at && c.bucket == bucket && c.count < 0xffff {
-			c.count++
+		if c.slot == at && c.bucket == bucket && c.count <= 0xffff-count {
+			c.count += count
 			return true
 		}
 	}
 	if i == n-1 || r.cells[n-1].slot <= at {
-		r.cells = append(r.cells, cell{slot: at, bucket: bucket, count: 1})
+		r.cells = append(r.cells, cell{slot: at, bucket: bucket, count: count})
 		return true
 	}
 	// A late sample: keep the order of slots.
 	r.cells = append(r.cells, cell{})
 	copy(r.cells[i+2:], r.cells[i+1:])
-	r.cells[i+1] = cell{slot: at, bucket: bucket, count: 1}
+	r.cells[i+1] = cell{slot: at, bucket: bucket, count: count}
 	return true
 }
 

@@ -38,6 +38,7 @@ const (
 	// coarser ones blur "the last hour".
 	secondsPerSlot = 300
 	slotsPerHour   = secondsPerHour / secondsPerSlot
+	slotsPerDay    = 24 * slotsPerHour
 	// recentSlots is how much of the past waits before it is encoded. Encoding
 	// costs the same for one sample and for a hundred, so that it pays to wait;
 	// four hours are a hundred or two of bytes.
@@ -70,15 +71,20 @@ func (s *Sketch) addBucket(end int64, value float64, bucket uint16) {
 	}
 
 	slot := int32(at / secondsPerSlot)
-	if s.recent.add(slot, bucket) {
+	s.count(slot, bucket, 1)
+}
+
+// count adds so many samples to a slot, or to its day where that is encoded.
+func (s *Sketch) count(slot int32, bucket, n uint16) {
+	if s.recent.add(slot, bucket, n) {
 		return
 	}
 	if slot < s.recent.base {
-		s.merge(int32(at/secondsPerDay), []cell{{bucket: bucket, count: 1}})
+		s.merge(slot/slotsPerDay, nil, []cell{{bucket: bucket, count: n}})
 		return
 	}
 	s.fold(slot - slotsPerHour)
-	s.recent.add(slot, bucket)
+	s.recent.add(slot, bucket, n)
 }
 
 // head finds or makes the entry of a day.
@@ -95,19 +101,18 @@ func (s *Sketch) head(day int32) *dayHead {
 
 // fold encodes the recent slots before the given one.
 func (s *Sketch) fold(before int32) {
-	const slotsPerDay = secondsPerDay / secondsPerSlot
 	for {
 		day, cells := s.recent.takeDay(before, slotsPerDay)
 		if len(cells) == 0 {
 			break
 		}
-		s.merge(day, cells)
+		s.merge(day, nil, cells)
 	}
 	s.recent.rebase(before)
 }
 
-// merge adds counts to a day's encoded buckets.
-func (s *Sketch) merge(day int32, cells []cell) {
+// merge adds counts, encoded ones or cells, to a day's encoded buckets.
+func (s *Sketch) merge(day int32, more []byte, cells []cell) {
 	var counts counts
 	offset := 0
 	for i := range s.days {
@@ -118,6 +123,7 @@ func (s *Sketch) merge(day int32, cells []cell) {
 		}
 		end := offset + int(head.size)
 		counts.addEncoded(s.encoded[offset:end])
+		counts.addEncoded(more)
 		for _, c := range cells {
 			counts.add(c.bucket, uint32(c.count))
 		}
@@ -145,7 +151,7 @@ func (s *Sketch) Retain(after time.Time) {
 	if drop == 0 {
 		return
 	}
-	s.recent.dropBefore(firstDay * (secondsPerDay / secondsPerSlot))
+	s.recent.dropBefore(firstDay * slotsPerDay)
 	s.hours.dropBefore(firstDay * 24)
 	s.encoded = append(s.encoded[:0], s.encoded[bytes:]...)
 	s.days = append(s.days[:0], s.days[drop:]...)
@@ -238,7 +244,6 @@ func (s *Sketch) Since(day time.Time) Distribution {
 		}
 		offset += int(d.size)
 	}
-	const slotsPerDay = secondsPerDay / secondsPerSlot
 	for _, c := range s.recent.cells {
 		if s.recent.base+int32(c.slot) >= first*slotsPerDay {
 			counts.add(c.bucket, uint32(c.count))

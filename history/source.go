@@ -31,6 +31,13 @@ type Source interface {
 	Load(ctx context.Context, q Query) ([]Usage, error)
 }
 
+// Keeper is a Source that keeps history itself, since what it samples is gone
+// afterwards: it is asked for the whole window each time, and gives what it has.
+type Keeper interface {
+	Source
+	KeepsHistory()
+}
+
 // Query asks for the usage of workloads in the interval (From, To].
 type Query struct {
 	Workloads []Workload
@@ -94,12 +101,8 @@ type Usage struct {
 	// Faults are what could not be learnt, each with its reason; usage with a
 	// fault never lowers anything.
 	Faults []*Fault
-}
-
-// Pods counts the pods whose usage was seen: live ones have samples up to the
-// end of the window.
-type Pods struct {
-	Live, Past int
+	// log is what Pods is counted from.
+	log podLog
 }
 
 // Fault is something that a source could not give.
