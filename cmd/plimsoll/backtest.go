@@ -154,9 +154,6 @@ func (o *backtestOptions) validate() (*backtestSettings, error) {
 	s.now, err = parseTime(o.now)
 	check(err)
 	check(o.source.oneOf())
-	if o.source.folder == "" && len(o.manifests) == 0 {
-		check(errors.New("--manifests: name the files or folders of the workloads (only a history folder can do without)"))
-	}
 	return s, errors.Join(errs...)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/plimsoll-dev/plimsoll/backtest"
 	"github.com/plimsoll-dev/plimsoll/backtest/recorded"
@@ -43,10 +44,10 @@ func written(set *workload.Set, t *workload.Target, container string) backtest.W
 	return w
 }
 
-// recordings reads a folder as it is, and a server at the step that was asked
-// for.
+// recordings reads a folder of CSV as it is, and everything else at the step that
+// was asked for.
 func (s *backtestSettings) recordings(ctx context.Context, set *workload.Set) ([]recorded.Series, []string, error) {
-	if s.source.folder != "" {
+	if s.source.isCSV() {
 		all, notes, err := recorded.Read(ctx, s.source.folder, s.wants)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--history: %w", err)
@@ -64,9 +65,13 @@ func (s *backtestSettings) recordings(ctx context.Context, set *workload.Set) ([
 		}
 	}
 	q := history.Query{From: now.Add(-s.span), To: now, Step: s.step}
-	for i := range set.Targets {
-		if s.wants(set.Targets[i].WorkloadKey) {
-			q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: set.Targets[i].WorkloadKey})
+	keys, err := s.workloads(ctx, source, set, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, key := range keys {
+		if s.wants(key) {
+			q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: key})
 		}
 	}
 	all, notes, err := recorded.Load(ctx, source, q)
@@ -74,6 +79,22 @@ func (s *backtestSettings) recordings(ctx context.Context, set *workload.Set) ([
 		return nil, nil, fmt.Errorf("reading history from %s: %w", source.noun, err)
 	}
 	return all, notes, nil
+}
+
+// workloads are those of the manifests, or without any those in the history.
+func (s *backtestSettings) workloads(ctx context.Context, source openSource, set *workload.Set, now time.Time) ([]history.WorkloadKey, error) {
+	if len(s.manifests) == 0 {
+		keys, err := source.discover(ctx, now)
+		if err != nil {
+			return nil, fmt.Errorf("finding workloads in %s: %w", source.noun, err)
+		}
+		return keys, nil
+	}
+	var keys []history.WorkloadKey
+	for i := range set.Targets {
+		keys = append(keys, set.Targets[i].WorkloadKey)
+	}
+	return keys, nil
 }
 
 // targetOf is the workload in the manifests; nil where there is none. A file of

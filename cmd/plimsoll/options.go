@@ -125,9 +125,6 @@ func (o *options) validate(ctx context.Context) (*settings, error) {
 	}
 	s.source, err = o.source.open(ctx, o.namespace)
 	check(err)
-	if len(o.manifests) == 0 && err == nil && s.source.discover == nil {
-		check(errors.New("--manifests: name the files or folders of the workloads (only a history folder can do without)"))
-	}
 	return s, errors.Join(errs...)
 }
 

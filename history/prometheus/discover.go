@@ -19,10 +19,13 @@ import (
 // scrape that failed, and not so much that what was deleted yesterday shows.
 const discoverWindow = time.Hour
 
-// Discover returns the workloads whose pods there are at an instant, in order:
-// those that owner series name, and CronJobs by their Jobs. Without owner
-// series it is a NoSeries fault that says what to do.
+// Discover returns the workloads whose pods there are at an instant, zero being
+// the present, in order: those that owner series name, and CronJobs by their
+// Jobs. Without owner series it is a NoSeries fault that says what to do.
 func (s *Source) Discover(ctx context.Context, at time.Time) ([]history.WorkloadKey, error) {
+	if at.IsZero() {
+		at = s.settings.Clock.Now()
+	}
 	found, err := s.discoverOwners(ctx, at)
 	if err != nil {
 		return nil, err

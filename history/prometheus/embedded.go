@@ -117,7 +117,7 @@ func (e *embedded) metricNames(ctx context.Context, selectors []string, from, to
 	if err != nil {
 		return nil, nil, failureOf(ctx, err)
 	}
-	defer querier.Close()
+	defer func() { _ = querier.Close() }() // Nothing was written.
 	for _, selector := range selectors {
 		matchers, err := e.parser.ParseMetricSelector(selector)
 		if err != nil {

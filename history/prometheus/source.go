@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -72,6 +73,8 @@ func Over(storage storage.Queryable, s Settings) (*Source, error) {
 		return nil, fmt.Errorf("reading the settings of the history: %w", err)
 	}
 	s.Clock = clockOf(s)
+	// More at once than there are processors would only take memory.
+	s.MaxInFlight = min(s.MaxInFlight, runtime.GOMAXPROCS(0))
 	return newSource(s, newEmbedded(storage, s)), nil
 }
 

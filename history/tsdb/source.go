@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -87,7 +88,7 @@ func (s *store) newest(ctx context.Context, metrics ...string) (int64, error) {
 		return 0, nil
 	}
 	slices.Sort(metrics)
-	names, err := labels.NewMatcher(labels.MatchRegexp, labels.MetricName, strings.Join(metrics, "|"))
+	names, err := labels.NewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join(metrics, "|"))
 	if err != nil {
 		return 0, err
 	}
@@ -107,7 +108,7 @@ func (s *store) newestIn(ctx context.Context, from, to int64, m *labels.Matcher)
 	if err != nil {
 		return 0, err
 	}
-	defer q.Close()
+	defer func() { _ = q.Close() }() // Nothing was written.
 	found := q.Select(ctx, false, &storage.SelectHints{Start: from, End: to}, m)
 	var newest int64
 	var it chunkenc.Iterator
