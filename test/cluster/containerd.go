@@ -55,7 +55,8 @@ state = '/run/containerd'
 // cniConfig gives each pod a link of its own to the machine, which can then reach
 // it by its address. The network is one that is set aside for benchmarks (RFC 2544)
 // and so nobody's. Addresses are handed out under /var/lib/cni, the cluster's own
-// in its namespace.
+// in its namespace. The first ones are left to services; the gateway, which every
+// pod's link has on the machine's side, is one of them: see serviceRange.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "plimsoll",
@@ -65,7 +66,7 @@ const cniConfig = `{
     "ipam": {
       "type": "host-local",
       "dataDir": "/var/lib/cni/networks",
-      "ranges": [[{"subnet": "198.18.0.0/16"}]],
+      "ranges": [[{"subnet": "198.18.0.0/16", "rangeStart": "198.18.1.0", "gateway": "198.18.0.1"}]],
       "routes": [{"dst": "0.0.0.0/0"}]
     }
   }]

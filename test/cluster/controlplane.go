@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/test/cluster/internal/supervisor"
 )
 
 // The components, by the names of their binaries.
@@ -20,6 +22,15 @@ const (
 
 // frontProxyName is the user that the API server is towards aggregated servers.
 const frontProxyName = "front-proxy-client"
+
+// serviceRange is what services get their addresses from. The first is that of the
+// service "kubernetes", and is at the same time the gateway of the pod network: the
+// machine's own, as a pod sees it. Without a kube-proxy it is the only one that leads
+// anywhere, with Options.APIFromPods.
+const (
+	serviceRange      = "198.18.0.0/24"
+	kubernetesService = "198.18.0.1"
+)
 
 func (c *Cluster) startEtcd(ctx context.Context) error {
 	var client, peer int
@@ -55,7 +66,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--tls-cert-file=" + c.certs.apiServer.cert,
 		"--tls-private-key-file=" + c.certs.apiServer.key,
 		"--client-ca-file=" + c.certs.ca.path,
-		"--service-cluster-ip-range=10.96.0.0/16",
+		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.certs.serviceAccounts.cert,
 		"--service-account-signing-key-file=" + c.certs.serviceAccounts.key,
@@ -89,6 +100,13 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	}
 	if err := c.run(apiServer, args); err != nil {
 		return err
+	}
+	if c.options.APIFromPods {
+		// The API server itself stays on loopback, where nobody else can reach it.
+		f := supervisor.Forward{Listen: kubernetesService + ":443", To: loopback(c.ports.apiServer)}
+		if err := c.supervisor.Forward(f); err != nil {
+			return err
+		}
 	}
 	return c.awaitAPIServer(ctx)
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
+	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
+	"github.com/plimsoll-dev/plimsoll/test/image"
 )
 
 func TestPodIsResizedInPlace(t *testing.T) {
@@ -103,6 +105,35 @@ func TestUsageReachesPrometheusAndMetricsServer(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestPodReachesTheAPIServerAsItsServiceAccount(t *testing.T) {
+	tar, err := image.Program{
+		Reference: "localhost/plimsoll-whoami:test",
+		Package:   "github.com/plimsoll-dev/plimsoll/test/cluster/internal/whoami",
+	}.Tar(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.Start(t, cluster.Options{APIFromPods: true, Images: []string{tar}})
+	pods := c.Client.CoreV1().Pods(metav1.NamespaceDefault)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "asks"},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "main", Image: "localhost/plimsoll-whoami:test", ImagePullPolicy: corev1.PullNever}},
+		},
+	}
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	podtest.Await(t, c.Client, getPod(t, c, pod.Name), "to end", func(p *corev1.Pod) bool {
+		return p != nil && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
+	})
+	said, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if want := "system:serviceaccount:default:default\n"; err != nil || string(said) != want {
+		t.Errorf("the pod said %q, %v, want %q", said, err, want)
+	}
 }
 
 // pauseImage is on every node.

@@ -46,6 +46,10 @@ type Options struct {
 	// their bodies, reads without. An entry is there when the response is.
 	AuditLog bool
 
+	// APIFromPods lets pods reach the API server where they expect it, at the address
+	// in KUBERNETES_SERVICE_HOST. It takes the machine's port 443 on the pod network.
+	APIFromPods bool
+
 	// Images are tars to import before Start returns.
 	Images []string
 
@@ -89,6 +93,7 @@ func (o Options) validate() error {
 			"NodeAllocatable":  len(o.NodeAllocatable) > 0,
 			"KubeletConfig":    len(o.KubeletConfig) > 0,
 			"Images":           len(o.Images) > 0,
+			"APIFromPods":      o.APIFromPods,
 		}
 		for _, name := range slices.Sorted(maps.Keys(nodeOnly)) {
 			if nodeOnly[name] {

@@ -14,10 +14,11 @@ func TestOptionsRefuseWhatHasNoEffect(t *testing.T) {
 		options Options
 		want    []string // in the error; none for valid options
 	}{
-		"a whole cluster":    {Options{StaticCPUManager: true, Images: []string{"x.tar"}}, nil},
-		"a control plane":    {Options{ControlPlaneOnly: true, Controllers: true, AuditLog: true}, nil},
-		"a node without one": {Options{ControlPlaneOnly: true, StaticCPUManager: true, Images: []string{"x.tar"}}, []string{"StaticCPUManager", "Images"}},
-		"targets for nobody": {Options{ScrapeTargets: []ScrapeTarget{{Job: "x"}}}, []string{"Prometheus"}},
+		"a whole cluster":     {Options{StaticCPUManager: true, Images: []string{"x.tar"}}, nil},
+		"a control plane":     {Options{ControlPlaneOnly: true, Controllers: true, AuditLog: true}, nil},
+		"a node without one":  {Options{ControlPlaneOnly: true, StaticCPUManager: true, Images: []string{"x.tar"}}, []string{"StaticCPUManager", "Images"}},
+		"pods without a node": {Options{ControlPlaneOnly: true, APIFromPods: true}, []string{"APIFromPods"}},
+		"targets for nobody":  {Options{ScrapeTargets: []ScrapeTarget{{Job: "x"}}}, []string{"Prometheus"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

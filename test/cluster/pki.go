@@ -86,7 +86,7 @@ type leaf struct {
 	usage   x509.ExtKeyUsage
 }
 
-// serving is for a server on 127.0.0.1 under these names.
+// serving is for a server on 127.0.0.1, or as pods see the machine, under these names.
 func serving(name string, hosts ...string) leaf {
 	return leaf{subject: pkix.Name{CommonName: name}, hosts: hosts, usage: x509.ExtKeyUsageServerAuth}
 }
@@ -137,7 +137,7 @@ func (a authority) issue(dir, name string, l leaf) (pair, error) {
 	template.ExtKeyUsage = []x509.ExtKeyUsage{l.usage}
 	if l.usage == x509.ExtKeyUsageServerAuth {
 		template.DNSNames = l.hosts
-		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(kubernetesService)}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {

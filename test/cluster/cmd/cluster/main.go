@@ -49,6 +49,7 @@ func up(ctx context.Context, args []string) error {
 	flags.BoolVar(&o.ControlPlaneOnly, "control-plane-only", false, "etcd and kube-apiserver only; needs no root")
 	flags.BoolVar(&o.StaticCPUManager, "static-cpu-manager", false, "give whole cores to containers that ask for them")
 	flags.BoolVar(&o.AuditLog, "audit-log", false, "log what is asked of the API server")
+	flags.BoolVar(&o.APIFromPods, "api-from-pods", false, "let pods reach the API server; takes port 443 of the pod network's gateway")
 	flags.BoolVar(&o.Prometheus, "prometheus", true, "run Prometheus, scraping the kubelet")
 	flags.BoolVar(&o.MetricsServer, "metrics-server", true, "run metrics-server")
 	flags.Func("image", "import the image tar of this `path`; may be repeated", func(path string) error {

@@ -15,6 +15,8 @@ type request struct {
 	Start *Process `json:",omitempty"`
 	// Signal sends a signal to the named process.
 	Signal *signalRequest `json:",omitempty"`
+	// Forward leads an address to another, until the supervisor ends.
+	Forward *Forward `json:",omitempty"`
 	// Detach makes the supervisor outlive the process that started it; it then
 	// ends on SIGTERM only.
 	Detach bool `json:",omitempty"`

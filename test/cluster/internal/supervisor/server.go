@@ -30,7 +30,8 @@ func init() {
 	os.Exit(0)
 }
 
-// server is the supervisor's side. Everything happens on one goroutine.
+// server is the supervisor's side. Everything happens on one goroutine; only
+// forwarded connections have their own, which share nothing with it.
 type server struct {
 	config   Config
 	replies  *json.Encoder
@@ -144,6 +145,8 @@ func (s *server) handle(r request) reply {
 		return reply{Error: text(s.start(*r.Start))}
 	case r.Signal != nil:
 		return reply{Error: text(s.signal(*r.Signal))}
+	case r.Forward != nil:
+		return reply{Error: text(forward(*r.Forward))}
 	case r.Detach:
 		s.detached = true
 		return reply{}
