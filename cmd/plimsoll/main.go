@@ -62,8 +62,9 @@ func run(ctx context.Context, args []string, s streams) int {
 // newRoot is the tree of commands.
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "plimsoll",
-		Short: "Size Kubernetes workloads by what they use, and see why",
+		Use:     "plimsoll",
+		Short:   "Size Kubernetes workloads by what they use, and see why",
+		Version: version(),
 		// Errors are printed once, here, and a wrong flag is no reason to print
 		// a page of help over it.
 		SilenceErrors: true,
