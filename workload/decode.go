@@ -76,7 +76,7 @@ func (r *reader) finish() (*Set, error) {
 	if err := errors.Join(r.errs...); err != nil {
 		return nil, err
 	}
-	r.set.sort()
+	r.set.Sort()
 	return r.set, nil
 }
 

@@ -1,6 +1,10 @@
 package workload
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -9,9 +13,7 @@ import (
 
 // Resolution is which policy is in force for which target.
 type Resolution struct {
-	// ByTarget has the policy in force for each target that has one. Where that
-	// policy is not valid, nothing is to be done with the target: it does not
-	// fall to the next policy, which may allow more than the first meant to.
+	// ByTarget has the policy in force for each target that has one.
 	ByTarget map[history.WorkloadKey]Match
 	// Policies and ClusterPolicies have one entry for each of the set's, in the
 	// same order.
@@ -41,13 +43,103 @@ type Loss struct {
 	Winner string
 }
 
-// Resolve finds the policy in force for every target.
+// Resolve finds the policy in force for every target, as PolicyFor does, and
+// what that means for every policy. The order of the set's lists makes no
+// difference but to the order of the result's.
 func (s *Set) Resolve() Resolution {
-	res := Resolution{ByTarget: map[history.WorkloadKey]Match{}}
+	c := s.compile()
+	states := make([]PolicyState, len(c.all))
+	for i, p := range c.all {
+		states[i] = PolicyState{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Invalid: p.Invalid}
+	}
+	byTarget := make(map[history.WorkloadKey]Match, len(s.Targets))
 	for i := range s.Targets {
-		if m, ok := s.PolicyFor(&s.Targets[i]); ok {
-			res.ByTarget[s.Targets[i].WorkloadKey] = m
+		t := &s.Targets[i]
+		all := c.candidates(t)
+		if len(all) == 0 {
+			continue
+		}
+		byTarget[t.WorkloadKey] = inForce(all)
+		winner := &states[all[0].at]
+		winner.Targets = append(winner.Targets, t.WorkloadKey)
+		for _, loser := range all[1:] {
+			lost := &states[loser.at].Lost
+			*lost = append(*lost, Loss{t.WorkloadKey, all[0].String()})
 		}
 	}
-	return res
+	for i := range states {
+		states[i].Found, states[i].FoundMessage = c.found(&c.all[i], &states[i])
+	}
+	return Resolution{
+		ByTarget:        byTarget,
+		Policies:        states[:len(s.Policies):len(s.Policies)],
+		ClusterPolicies: states[len(s.Policies):],
+	}
+}
+
+// found says whether the policy matches anything.
+func (c *policies) found(p *policy, state *PolicyState) (v1alpha1.Reason, string) {
+	if n := len(state.Targets) + len(state.Lost); n > 0 {
+		return v1alpha1.ReasonTargetFound, counted(n) + " matched"
+	}
+	switch {
+	case p.ref == nil && p.Kind == v1alpha1.KindClusterVerticalPolicy:
+		return v1alpha1.ReasonTargetNotFound, "no workload in the cluster matches"
+	case p.ref == nil:
+		return v1alpha1.ReasonTargetNotFound, "no workload in namespace " + p.Namespace + " matches"
+	}
+	if whole, ok := c.set.partOf(p.Namespace, *p.ref); ok {
+		return v1alpha1.ReasonNotAWorkload, fmt.Sprintf("%s %s is part of %s %s; write apiVersion: %s, kind: %s, name: %s",
+			p.ref.Kind, p.ref.Name, whole.Kind, whole.Name, whole.APIVersion, whole.Kind, whole.Name)
+	}
+	return v1alpha1.ReasonTargetNotFound, fmt.Sprintf("there is no %s %s of %s in namespace %s",
+		p.ref.Kind, p.ref.Name, p.ref.APIVersion, p.Namespace)
+}
+
+func (s *Set) partOf(namespace string, ref v1alpha1.WorkloadRef) (*Target, bool) {
+	if s.PartOf == nil {
+		return nil, false
+	}
+	key, ok := s.PartOf(namespace, ref)
+	at := slices.IndexFunc(s.Targets, func(t Target) bool { return t.WorkloadKey == key })
+	if !ok || at < 0 {
+		return nil, false
+	}
+	return &s.Targets[at], true
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "1 workload"
+	}
+	return fmt.Sprintf("%d workloads", n)
+}
+
+// maxWinners is how many other policies a message names; conditions are read by
+// people.
+const maxWinners = 5
+
+// Conflict is a sentence that names the policies which take workloads from this
+// one, and false where none does.
+func (p *PolicyState) Conflict() (message string, ok bool) {
+	var winners []string
+	count, example := map[string]int{}, map[string]history.WorkloadKey{}
+	for _, l := range p.Lost {
+		if count[l.Winner]++; count[l.Winner] == 1 {
+			winners = append(winners, l.Winner)
+			example[l.Winner] = l.Workload
+		}
+	}
+	var parts []string
+	for _, w := range winners[:min(len(winners), maxWinners)] {
+		what := example[w].String()
+		if count[w] > 1 {
+			what = fmt.Sprintf("%s, such as %s", counted(count[w]), what)
+		}
+		parts = append(parts, fmt.Sprintf("%s takes precedence for %s", w, what))
+	}
+	if more := len(winners) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more policies for others", more))
+	}
+	return strings.Join(parts, "; "), len(parts) > 0
 }

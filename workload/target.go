@@ -1,5 +1,6 @@
 // Package workload holds what is to be sized: workloads and everything in
-// their cluster that bears on them, as manifests have it.
+// their cluster that bears on them, as manifests have it or as a cluster does
+// (package live).
 package workload
 
 import (
@@ -43,7 +44,8 @@ type Target struct {
 	Replicas *int32
 	// Template is what pods are made from; of a bare Pod it is the pod.
 	Template corev1.PodTemplateSpec
-	// Origin is the file and document that the target stands in, for messages.
+	// Origin is the file and document that the target stands in, for messages;
+	// empty where it was found in a cluster.
 	Origin string
 }
 
