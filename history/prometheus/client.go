@@ -220,8 +220,12 @@ func (p *patient) URL(endpoint string, args map[string]string) *url.URL {
 func (p *patient) Do(ctx context.Context, req *http.Request) (*http.Response, []byte, error) {
 	r := retry{attempts: p.settings.MaxAttempts, budget: p.settings.MaxRetryTime, now: p.settings.Clock.Now}
 	for {
+		sent := p.settings.Clock.Now()
 		a := p.attempt(ctx, req)
 		p.pulse.note(a)
+		if p.settings.Observe != nil && ctx.Err() == nil {
+			p.settings.Observe(a.outcome(), p.settings.Clock.Since(sent))
+		}
 		pause, again := r.next(a)
 		if !again || ctx.Err() != nil {
 			body := a.body

@@ -66,6 +66,10 @@ type Settings struct {
 	// Progress, where set, is told how many of the parts of a load are done, by
 	// one goroutine at a time. Loads at the same time tell each their own.
 	Progress func(done, total int) `yaml:"-"`
+	// Observe, where set, is told of every query that was sent to a server,
+	// repetitions included, how long it took until it was answered or failed. It
+	// is called from several goroutines.
+	Observe func(o Outcome, took time.Duration) `yaml:"-"`
 }
 
 // Metrics are the names of the series that are read. All but the first two may
