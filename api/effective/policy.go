@@ -25,6 +25,8 @@ type Policy struct {
 	MinChangePercent int
 	// Pace is how fast running pods are changed.
 	Pace Pace
+	// Update is what else holds for changes of running pods.
+	Update Update
 	// Startup is the boost, or nil.
 	Startup *Startup
 	// Origins says of each value where it came from.
@@ -155,6 +157,7 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 	if step := spec.Update.Decrease.MaxStepPercent; step != nil {
 		p.Pace.CPUMaxStepPercent = int(*step)
 	}
+	p.Update = r.update(spec.Update)
 	p.Origins = r.origins
 	return p
 }

@@ -101,3 +101,14 @@ func TestEveryValueSaysWhereItCameFrom(t *testing.T) {
 		t.Errorf("%s has no origin", field)
 	}
 }
+
+func TestWhatUndoesADecreaseIsEverythingUnlessWritten(t *testing.T) {
+	u := Resolve(v1alpha1.PolicySpec{}).Update
+	if len(u.RollbackOn) != 4 || u.ThrottledPercent != 10 || u.DeferTimeout != 10*time.Minute || u.Restart != v1alpha1.RestartNever {
+		t.Errorf("%+v", u)
+	}
+	u = Resolve(v1alpha1.PolicySpec{Update: v1alpha1.Update{Rollback: v1alpha1.Rollback{On: []v1alpha1.RollbackOn{v1alpha1.RollbackOnOOM}}}}).Update
+	if len(u.RollbackOn) != 1 || u.RollbackOn[0] != v1alpha1.RollbackOnOOM {
+		t.Errorf("%+v", u)
+	}
+}

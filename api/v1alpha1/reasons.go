@@ -144,3 +144,99 @@ const (
 	// NotCapped: nothing bounds a target below the need.
 	ReasonNotCapped Reason = "NotCapped"
 )
+
+// What the updater does with a running pod.
+const (
+	// BelowNeed: a request or limit is below what is needed, and is raised.
+	ReasonBelowNeed Reason = "BelowNeed"
+	// AboveNeed: a request is above what is needed, and is lowered.
+	ReasonAboveNeed Reason = "AboveNeed"
+	// RolledBack: a decrease did harm, and is undone; the learned floor keeps it
+	// from being made again.
+	ReasonRolledBack Reason = "RolledBack"
+	// AtTarget: what the pod has is as good as its target.
+	ReasonAtTarget Reason = "AtTarget"
+	// ResizeInProgress: the kubelet has not finished the last resize.
+	ReasonResizeInProgress Reason = "ResizeInProgress"
+	// ResizeDeferred: the node has no room for the resize now.
+	ReasonResizeDeferred Reason = "ResizeDeferred"
+	// ResizeInfeasible: the kubelet says that this resize can never be, on this
+	// node.
+	ReasonResizeInfeasible Reason = "ResizeInfeasible"
+	// ResizeFailed: the kubelet could not carry the resize out.
+	ReasonResizeFailed Reason = "ResizeFailed"
+	// ResizeTimedOut: the kubelet did not answer in time.
+	ReasonResizeTimedOut Reason = "ResizeTimedOut"
+	// ResizeRefused: the API server refused the resize; the message has its
+	// words.
+	ReasonResizeRefused Reason = "ResizeRefused"
+)
+
+// What keeps the updater from changing a running pod.
+const (
+	// Stopped: the switch plimsoll-switch stops changes.
+	ReasonStopped Reason = "Stopped"
+	// ModeLeavesPods: the policy's mode does not change running pods.
+	ReasonModeLeavesPods Reason = "ModeLeavesPods"
+	// PodEnding: the pod has ended or is being deleted.
+	ReasonPodEnding Reason = "PodEnding"
+	// StaticPod: static pods cannot be resized.
+	ReasonStaticPod Reason = "StaticPod"
+	// UnsupportedPlatform: the pod's operating system has no resize in place.
+	ReasonUnsupportedPlatform Reason = "UnsupportedPlatform"
+	// ResizeUnsupported: the API server, the kubelet or its configuration cannot
+	// resize this pod in place.
+	ReasonResizeUnsupported Reason = "ResizeUnsupported"
+	// OtherWriter: somebody else changed the pod's resources; Plimsoll does not
+	// change them back.
+	ReasonOtherWriter Reason = "OtherWriter"
+	// LimitRangeDefaults: a LimitRange would add its defaults to containers of
+	// the pod with any resize, and they could never be taken out again.
+	ReasonLimitRangeDefaults Reason = "LimitRangeDefaults"
+	// StaleHistory: the recommendation is too old to act on.
+	ReasonStaleHistory Reason = "StaleHistory"
+	// RestartNotAllowed: the change would restart the container, and nothing
+	// allows that now.
+	ReasonRestartNotAllowed Reason = "RestartNotAllowed"
+	// BatchOnlyGrows: running pods of batch workloads are only raised.
+	ReasonBatchOnlyGrows Reason = "BatchOnlyGrows"
+	// NotReady: a pod that is not ready is not lowered.
+	ReasonNotReady Reason = "NotReady"
+	// AfterOOM: after an out-of-memory kill memory is only raised.
+	ReasonAfterOOM Reason = "AfterOOM"
+	// MemoryPressure: memory is short, and is not lowered.
+	ReasonMemoryPressure Reason = "MemoryPressure"
+	// MemoryInUse: what is used, page cache included, is not safely below the
+	// new limit; only the request is lowered.
+	ReasonMemoryInUse Reason = "MemoryInUse"
+	// MemoryUseUnknown: use with page cache is not known, so that no memory
+	// limit is lowered.
+	ReasonMemoryUseUnknown Reason = "MemoryUseUnknown"
+	// LimitDecreaseUnsupported: this API server lowers memory limits only by a
+	// restart; only the request is lowered.
+	ReasonLimitDecreaseUnsupported Reason = "LimitDecreaseUnsupported"
+	// CoolingDown: the last change of this kind is too recent.
+	ReasonCoolingDown Reason = "CoolingDown"
+	// StaticCPUManager: the node gives whole cores to Guaranteed pods and does
+	// not change them; a pod elsewhere can be resized.
+	ReasonStaticCPUManager Reason = "StaticCPUManager"
+	// StaticMemoryManager: the node pins the memory of Guaranteed pods and does
+	// not change it; a pod elsewhere can be resized.
+	ReasonStaticMemoryManager Reason = "StaticMemoryManager"
+	// NodeTooSmall: the pod would ask for more than its node has for all pods.
+	ReasonNodeTooSmall Reason = "NodeTooSmall"
+	// NodeFull: the pod's node has no room for the increase now.
+	ReasonNodeFull Reason = "NodeFull"
+	// NodeNotAccepting: the pod's node is in a state in which it grants no
+	// resize.
+	ReasonNodeNotAccepting Reason = "NodeNotAccepting"
+	// CriticalPod: growing a critical pod could make its node evict others.
+	ReasonCriticalPod Reason = "CriticalPod"
+	// QuotaUnknown: the namespace's ResourceQuotas could not be read, so that
+	// nothing is raised.
+	ReasonQuotaUnknown Reason = "QuotaUnknown"
+	// WorkloadBusy: another pod of the workload is being changed.
+	ReasonWorkloadBusy Reason = "WorkloadBusy"
+	// RateLimited: as many changes as allowed were made in the last minute.
+	ReasonRateLimited Reason = "RateLimited"
+)
