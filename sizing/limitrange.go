@@ -47,6 +47,39 @@ func (r containerRange) withDefaults(p Pair) Pair {
 	return Pair{Request: firstOf(p.Request, r.defaultRequest), Limit: firstOf(p.Limit, r.defaultLimit)}
 }
 
+// Bounds are what the LimitRanges of a namespace allow one resource to be, in
+// milli-CPU or bytes; 0 is no bound.
+type Bounds struct {
+	// ContainerMin and ContainerMax hold for each container, PodMax for all of
+	// a pod's together, requests and limits alike.
+	ContainerMin, ContainerMax, PodMax int64
+}
+
+// BoundsOf unites all LimitRanges: the strictest bounds count.
+func BoundsOf(ranges []corev1.LimitRange, r corev1.ResourceName) Bounds {
+	u := unitOf(r)
+	container := containerRangeOf(ranges, u)
+	b := Bounds{ContainerMin: container.least, ContainerMax: container.most}
+	for _, item := range itemsOf(ranges, corev1.LimitTypePod) {
+		if most := orZero(u.amount(item.Max)); most > 0 && (b.PodMax == 0 || most < b.PodMax) {
+			b.PodMax = most
+		}
+	}
+	return b
+}
+
+// Adds says whether the LimitRanges would give a container a request or a limit
+// that it does not have.
+func Adds(ranges []corev1.LimitRange, r corev1.ResourceName, has corev1.ResourceRequirements) bool {
+	if len(ranges) == 0 {
+		return false
+	}
+	u := unitOf(r)
+	written := u.pairOf(has)
+	with := containerRangeOf(ranges, u).withDefaults(written)
+	return (written.Request == nil) != (with.Request == nil) || (written.Limit == nil) != (with.Limit == nil)
+}
+
 // withinRatio raises a request, where a LimitRange bounds the ratio of limit to
 // request. Lowering the limit instead could starve the container.
 func (l *line) withinRatio(request, limit int64) int64 {

@@ -31,6 +31,13 @@ func classOf(spec *corev1.PodSpec, pairsOf func(corev1.Container) pairs) corev1.
 	return classOfPairs(all)
 }
 
+// ClassOf is the QoS class of a pod that asks for what its spec says.
+func ClassOf(spec *corev1.PodSpec) corev1.PodQOSClass {
+	return classOf(spec, func(c corev1.Container) pairs {
+		return pairs{corev1.ResourceCPU: cpuUnit.pairOf(c.Resources), corev1.ResourceMemory: memoryUnit.pairOf(c.Resources)}
+	})
+}
+
 // pairsOf is what the template gives a container, defaults included.
 func (f *fit) pairsOf(c corev1.Container) pairs {
 	p := pairs{}

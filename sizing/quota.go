@@ -19,6 +19,15 @@ func quotaKeys(u unit, s side) []corev1.ResourceName {
 	return []corev1.ResourceName{u.resource, "requests." + u.resource}
 }
 
+// QuotaKeys are the spellings under which a quota counts requests, or limits,
+// of a resource.
+func QuotaKeys(r corev1.ResourceName, ofLimits bool) []corev1.ResourceName {
+	if ofLimits {
+		return quotaKeys(unitOf(r), limits)
+	}
+	return quotaKeys(unitOf(r), requests)
+}
+
 // withinQuotas scales increases down to what the namespace's quotas still have
 // room for, over all replicas. Decreases need no room.
 func (f *fit) withinQuotas() {

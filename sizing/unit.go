@@ -42,24 +42,43 @@ const (
 
 // requestStep and limitStep are what requests and limits are a multiple of.
 func (l *line) requestStep() int64 {
-	if l.unit == memoryUnit {
-		return l.memoryStep()
-	}
-	return 1
+	request, _ := Steps(l.unit.resource, l.of.Policy.Rounding)
+	return request
 }
 
 func (l *line) limitStep() int64 {
-	if l.unit == memoryUnit {
-		return l.memoryStep()
-	}
-	return limitStepMilli
+	_, limit := Steps(l.unit.resource, l.of.Policy.Rounding)
+	return limit
 }
 
-func (l *line) memoryStep() int64 {
-	if l.of.Policy.Rounding == v1alpha1.RoundingBytes {
-		return 1
+// Steps are what a request and a limit of a resource are a multiple of, in
+// milli-CPU or bytes. A CPU request that equals its limit takes the limit's.
+func Steps(r corev1.ResourceName, rounding v1alpha1.Rounding) (request, limit int64) {
+	switch {
+	case r == corev1.ResourceCPU:
+		return 1, limitStepMilli
+	case rounding == v1alpha1.RoundingBytes:
+		return 1, 1
 	}
-	return mebibyte
+	return mebibyte, mebibyte
+}
+
+// RoundUp and RoundDown take a figure to a multiple of a step.
+func RoundUp(value float64, step int64) int64 {
+	rounded, _, _ := round(value, step, 0)
+	return rounded
+}
+
+// RoundDown is 0 where the figure is less than a step.
+func RoundDown(value, step int64) int64 { return max(value, 0) / step * step }
+
+// Amount is what a list has of a resource, in milli-CPU or bytes; 0 is unset.
+func Amount(r corev1.ResourceName, list corev1.ResourceList) int64 {
+	q, ok := list[r]
+	if !ok || q.Sign() <= 0 {
+		return 0
+	}
+	return q.ScaledValue(unitOf(r).scale)
 }
 
 // round takes a value to a multiple of step: up, or down where up would be
