@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,56 +121,132 @@ func (r recording) series(pod string) []promserver.Series {
 	}
 }
 
-// TestAServerAndAFolderTellOneStory: the same history, through a real server
-// and through CSV, gives the same recommendations.
-func TestAServerAndAFolderTellOneStory(t *testing.T) {
+// TestEverySourceTellsOneStory: the same history, through a real server and the
+// other ways that there are, gives the same recommendations.
+func TestEverySourceTellsOneStory(t *testing.T) {
 	for _, r := range recordings(t) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			pod := r.name + "-0"
-			history := folder(t, map[string]string{"borg/" + pod + "/app.csv": r.csv()})
 			manifests := folder(t, map[string]string{"set.yaml": strings.ReplaceAll(
 				deployment("borg", r.name, `{requests: {cpu: "4", memory: 4Gi}, limits: {cpu: "4", memory: 4Gi}}`), "kind: Deployment", "kind: StatefulSet")})
-			server := promserver.Start(t, r.series(pod))
-			config := filepath.Join(folder(t, map[string]string{"p.yaml": "url: " + server.URL + "\nrateWindow: 5m\n"}), "p.yaml")
 			common := []string{"--manifests", manifests, "--now", fmt.Sprint(r.end().Unix())}
-
-			byFolder := items(t, append(common, "--history", history)...)
-			byServer := items(t, append(common, "--prometheus-config", config)...)
-			if len(byFolder) != 1 || len(byServer) != 1 {
-				t.Fatalf("%d and %d items", len(byFolder), len(byServer))
+			from := r.sources(t, pod)
+			want := only(t, append(common, from["csv"]...))
+			for name, flags := range from {
+				t.Run(name, func(t *testing.T) { sameStory(t, want, only(t, append(common, flags...))) })
 			}
-			a, b := byFolder[0], byServer[0]
-			compare(t, "cpu request", a.Target.Requests.CPU, b.Target.Requests.CPU)
-			compare(t, "cpu limit", a.Target.Limits.CPU, b.Target.Limits.CPU)
-			compare(t, "memory request", a.Target.Requests.Memory, b.Target.Requests.Memory)
-			compare(t, "memory limit", a.Target.Limits.Memory, b.Target.Limits.Memory)
-			compare(t, "cpu p50", a.Usage.CPU.P50, b.Usage.CPU.P50)
-			compare(t, "cpu p99", a.Usage.CPU.P99, b.Usage.CPU.P99)
-			compare(t, "memory p50", a.Usage.Memory.P50, b.Usage.Memory.P50)
-			if *a.Usage.Memory.Max != *b.Usage.Memory.Max {
-				t.Errorf("memory peak: %s by folder, %s by server: peaks are exact", *a.Usage.Memory.Max, *b.Usage.Memory.Max)
-			}
-			if b.Pods != (report.Pods{Live: 1}) {
-				t.Errorf("pods %+v", b.Pods)
-			}
-			if out := explain(t, append(common, "--prometheus-config", config, r.name)...); !strings.Contains(out, "█") || !strings.Contains(out, *b.Target.Requests.CPU) {
-				t.Errorf("explain, from the server, draws nothing or says something else than %s:\n%s", *b.Target.Requests.CPU, out)
+			server := only(t, append(common, from["server"]...))
+			if out := explain(t, slices.Concat(common, from["server"], []string{r.name})...); !strings.Contains(out, "█") || !strings.Contains(out, *server.Target.Requests.CPU) {
+				t.Errorf("explain, from the server, draws nothing or says something else than %s:\n%s", *server.Target.Requests.CPU, out)
 			}
 		})
 	}
 }
 
-// compare allows what two sketches may differ by, and a step of rounding.
-func compare(t *testing.T, what string, byFolder, byServer *string) {
+// sources are the flags for each way to the recording.
+func (r recording) sources(t *testing.T, pod string) map[string][]string {
 	t.Helper()
-	if byFolder == nil || byServer == nil {
+	dir := t.TempDir()
+	server, err := promserver.Run(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	if err := server.Write(t.Context(), r.series(pod)); err != nil {
+		t.Fatal(err)
+	}
+	// A rate over just the step is what the recording has.
+	files := folder(t, map[string]string{
+		"data.yaml":   "rateWindow: 5m\n",
+		"server.yaml": "rateWindow: 5m\nurl: " + server.URL + "\n",
+	})
+	return map[string][]string{
+		"csv":         {"--history", folder(t, map[string]string{"borg/" + pod + "/app.csv": r.csv()})},
+		"server":      {"--prometheus-config", filepath.Join(files, "server.yaml")},
+		"data folder": {"--history", filepath.Join(dir, "data"), "--prometheus-config", filepath.Join(files, "data.yaml")},
+	}
+}
+
+// only is the one item of a recommendation.
+func only(t *testing.T, flags []string) report.Item {
+	t.Helper()
+	all := items(t, flags...)
+	if len(all) != 1 {
+		t.Fatalf("%d items", len(all))
+	}
+	return all[0]
+}
+
+func sameStory(t *testing.T, want, got report.Item) {
+	t.Helper()
+	compare(t, "cpu request", want.Target.Requests.CPU, got.Target.Requests.CPU)
+	compare(t, "cpu limit", want.Target.Limits.CPU, got.Target.Limits.CPU)
+	compare(t, "memory request", want.Target.Requests.Memory, got.Target.Requests.Memory)
+	compare(t, "memory limit", want.Target.Limits.Memory, got.Target.Limits.Memory)
+	compare(t, "cpu p50", want.Usage.CPU.P50, got.Usage.CPU.P50)
+	compare(t, "cpu p99", want.Usage.CPU.P99, got.Usage.CPU.P99)
+	compare(t, "memory p50", want.Usage.Memory.P50, got.Usage.Memory.P50)
+	if *want.Usage.Memory.Max != *got.Usage.Memory.Max {
+		t.Errorf("memory peak: %s by CSV, %s here: peaks are exact", *want.Usage.Memory.Max, *got.Usage.Memory.Max)
+	}
+	if got.Pods != (report.Pods{Live: 1}) {
+		t.Errorf("pods %+v", got.Pods)
+	}
+}
+
+// compare allows what two sketches may differ by, and a step of rounding.
+func compare(t *testing.T, what string, byCSV, here *string) {
+	t.Helper()
+	if byCSV == nil || here == nil {
 		t.Errorf("%s is missing", what)
 		return
 	}
-	x, y := resource.MustParse(*byFolder), resource.MustParse(*byServer)
+	x, y := resource.MustParse(*byCSV), resource.MustParse(*here)
 	a, b := x.AsApproximateFloat64(), y.AsApproximateFloat64()
 	if math.Abs(a-b) > 0.02*max(a, b)+0.01 {
-		t.Errorf("%s: %s by folder, %s by server", what, *byFolder, *byServer)
+		t.Errorf("%s: %s by CSV, %s here", what, *byCSV, *here)
+	}
+}
+
+// Without manifests, owner series name the workloads.
+func TestAServerNamesItsWorkloads(t *testing.T) {
+	r := generatedRecordings()[0]
+	for name, tc := range map[string]struct {
+		owner string // of the pod; empty is no owner series
+		want  string // the workload, or a part of the message
+	}{
+		"with owner series":    {owner: "base", want: "StatefulSet borg/base"},
+		"without it says how":  {want: "install kube-state-metrics"},
+		"of another namespace": {owner: "elsewhere", want: "none of them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			series := r.series("base-0")
+			if tc.owner != "" {
+				scrapes := promserver.Scrapes{Start: r.end().Add(-time.Hour), Step: recordingStep, Every: recordingStep / 5}
+				series = append(series, scrapes.Gauge(map[string]string{
+					"__name__": "kube_pod_owner", "namespace": "borg", "pod": "base-0", "owner_kind": "StatefulSet", "owner_name": tc.owner,
+				}, make([]float64, 12)))
+			}
+			flags := []string{"recommend", "--prometheus", promserver.Start(t, series).URL, "--now", fmt.Sprint(r.end().Unix())}
+			if tc.owner == "elsewhere" {
+				flags = append(flags, "-n", "shop")
+			}
+			got := execute(t, "", append(flags, "-o", "json")...)
+			if tc.owner == "base" {
+				var found []string
+				for _, i := range decodeItems(t, got.out) {
+					found = append(found, fmt.Sprintf("%s %s/%s", i.Kind, i.Namespace, i.Name))
+				}
+				if len(found) != 1 || found[0] != tc.want {
+					t.Errorf("items %v, want %s", found, tc.want)
+				}
+				return
+			}
+			if got.code != exitError || got.out != "" || !strings.Contains(got.err, tc.want) {
+				t.Errorf("%+v, want a message with %q", got, tc.want)
+			}
+		})
 	}
 }
