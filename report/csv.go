@@ -81,7 +81,7 @@ func makeCSVColumns() []csvColumn {
 	count := func(name, meaning string, of func(*Item) int) csvColumn {
 		return csvColumn{name, meaning, func(i *Item) string { return strconv.Itoa(of(i)) }}
 	}
-	return append(all,
+	all = append(all,
 		count("samples_cpu", "CPU samples", func(i *Item) int { return i.Samples.CPU }),
 		count("samples_memory", "memory samples", func(i *Item) int { return i.Samples.Memory }),
 		count("samples_dropped", "samples left out, since they cannot be true", func(i *Item) int { return i.Samples.Dropped }),
@@ -92,6 +92,41 @@ func makeCSVColumns() []csvColumn {
 		csvColumn{"runtime_memory", "what it makes of a change of memory", func(i *Item) string { return i.Runtime.Memory }},
 		csvColumn{"reasons", "reasons, with a space between two", func(i *Item) string {
 			return strings.ReplaceAll(why(i), ",", "")
+		}},
+	)
+	return append(all, laterCSVColumns()...)
+}
+
+// laterCSVColumns came after those of the first release.
+func laterCSVColumns() []csvColumn {
+	var all []csvColumn
+	for _, r := range sizing.Resources {
+		all = append(all,
+			csvColumn{
+				"delta_" + string(r) + "_pod_" + csvUnit(r), "how much the request of one pod changes; empty where it is unset",
+				func(i *Item) string { return baseUnits(*i.Delta.PerPod.For(r)) },
+			}, csvColumn{
+				"delta_" + string(r) + "_total_" + csvUnit(r), "the same over all replicas",
+				func(i *Item) string { return baseUnits(*i.Delta.Total.For(r)) },
+			})
+	}
+	threads := func(n *int) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.Itoa(*n)
+	}
+	return append(all,
+		csvColumn{"saving_per_month", "what the targets save in 730 h at the prices given; negative is what they cost", func(i *Item) string {
+			if i.SavingPerMonth == nil {
+				return ""
+			}
+			return *i.SavingPerMonth
+		}},
+		csvColumn{"threads_current", "threads that the process runs at its CPU limit", func(i *Item) string { return threads(i.Runtime.Parallelism.Current) }},
+		csvColumn{"threads_target", "threads at the limit to set", func(i *Item) string { return threads(i.Runtime.Parallelism.Target) }},
+		csvColumn{"drift", "what pods do not have as the manifest writes it, with a space between two; empty where it is not known, too", func(i *Item) string {
+			return strings.Join(i.Drift, " ")
 		}},
 	)
 }

@@ -28,14 +28,19 @@ type List struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Items      []Item `json:"items"`
+	// Summary sums the items up.
+	Summary Summary `json:"summary"`
 }
 
-// NewList wraps items; none is an empty list and never null.
+// NewList wraps items, and sums them up; none is an empty list and never null.
 func NewList(items []Item) List {
 	if items == nil {
 		items = []Item{}
 	}
-	return List{APIVersion: APIVersion, Kind: KindList, Items: items}
+	for i := range items {
+		items[i].Delta = deltaOf(&items[i])
+	}
+	return List{APIVersion: APIVersion, Kind: KindList, Items: items, Summary: summarise(items)}
 }
 
 // Item is the recommendation for one container of a workload. CPU and memory
@@ -55,10 +60,14 @@ type Item struct {
 	Live *Resources `json:"live"`
 	// Drift names what the manifest writes and the pods do not have, such as
 	// requests.cpu; null where the pods were not looked at.
-	Drift   []string  `json:"drift"`
-	Target  Resources `json:"target"`
-	Usage   Usage     `json:"usage"`
-	Samples Samples   `json:"samples"`
+	Drift  []string  `json:"drift"`
+	Target Resources `json:"target"`
+	// Delta is set by NewList, and SavingPerMonth by List.Price: null where no
+	// price is known.
+	Delta          Delta   `json:"delta"`
+	SavingPerMonth *string `json:"savingPerMonth"`
+	Usage          Usage   `json:"usage"`
+	Samples        Samples `json:"samples"`
 	// Lower and Upper bound the requests that are as good until more is known.
 	Lower Amounts `json:"lower"`
 	Upper Amounts `json:"upper"`

@@ -84,8 +84,10 @@ func TestB02TotalsCountEveryContainerOnce(t *testing.T) {
 		{Name: "web", Container: "app", Replicas: &one, Current: Resources{Requests: Amounts{Memory: text("1Gi")}}, Target: Resources{Requests: Amounts{Memory: text("512Mi")}}},
 		{Name: "web", Container: "proxy", Replicas: &one, Current: Resources{Requests: Amounts{Memory: text("1Gi")}}, Target: Resources{Requests: Amounts{Memory: text("99Mi")}}},
 	})
-	if got := list.totals(); !strings.Contains(got, "memory 2.00Gi → 611Mi (-70%)") {
-		t.Errorf("totals: %s", got)
+	var got bytes.Buffer
+	list.Summary.write(&got)
+	if !strings.Contains(got.String(), "memory 2.00Gi → 611Mi (-1.40Gi, -70%)") {
+		t.Errorf("totals: %s", got.String())
 	}
 }
 
@@ -109,7 +111,10 @@ func TestTheTable(t *testing.T) {
 shop        Deployment/web   app         1 → 250m          2                 unset (no data)   unset (no data)   High       Throttled
 shop        Job/once         app         unset (no data)   unset (no data)   unset (no data)   unset (no data)   None       NoSeries
 
-Requests of all replicas: cpu 3 → 750m (-75%), 1 not counted (unset or no data); memory none (2 unset or no data)
+Requests of all replicas: cpu 3 → 750m (-2250m, -75%); memory none
+One pod of each workload: cpu 1 → 250m (-750m, -75%); memory none
+Not in the sums: 1 container without data on CPU.
+Not in the sums: 2 containers without data on memory.
 `
 	if plain.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", plain.String(), want)

@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
 // column is one column of a table.
@@ -40,6 +38,8 @@ var narrow = []column{
 const severityTitle = "SEVERITY"
 
 var wide = append(narrow[:len(narrow)-1:len(narrow)-1],
+	column{"CPU CHANGE POD/ALL", func(i *Item) string { return deltas(i, corev1.ResourceCPU) }},
+	column{"MEMORY CHANGE POD/ALL", func(i *Item) string { return deltas(i, corev1.ResourceMemory) }},
 	column{"CPU P50/P95/MAX", func(i *Item) string { return quantiles(i.Usage.CPU, readableCPU) }},
 	column{"MEMORY P50/P95/MAX", func(i *Item) string { return quantiles(i.Usage.Memory, readableMemory) }},
 	column{"CONFIDENCE", func(i *Item) string { return strconv.Itoa(i.ConfidencePercent) + "%" }},
@@ -118,6 +118,15 @@ func orUnset(text *string) string {
 	return *text
 }
 
+// deltas are how much a request changes, in one pod and in all replicas.
+func deltas(i *Item, r corev1.ResourceName) string {
+	pod, all := *i.Delta.PerPod.For(r), *i.Delta.Total.For(r)
+	if pod == nil || all == nil {
+		return "-"
+	}
+	return signed(r, *pod) + " / " + signed(r, *all)
+}
+
 func quantiles(q Quantiles, readable func(string) string) string {
 	if q.Max == nil {
 		return "no data"
@@ -171,17 +180,34 @@ func (l List) writeTable(to io.Writer, wideForm, colour bool) error {
 	if wideForm {
 		columns = wide
 		if slices.ContainsFunc(l.Items, func(i Item) bool { return i.Live != nil }) {
-			columns = slices.Concat(wide[:len(wide)-1], live, wide[len(wide)-1:])
+			columns = beforeLast(columns, live...)
+		}
+		if l.Summary.Savings != nil {
+			columns = beforeLast(columns, column{"SAVES A MONTH", l.saving})
 		}
 	}
 	writeRows(w, columns, l.Items, colour)
 	if len(l.Items) > 0 {
-		fmt.Fprintf(w, "\n%s\n", l.totals())
+		fmt.Fprintln(w)
+		l.Summary.write(w)
 	}
 	if wideForm {
 		l.writeAdvice(w)
 	}
 	return w.Flush()
+}
+
+func beforeLast(columns []column, more ...column) []column {
+	n := len(columns) - 1
+	return slices.Concat(columns[:n], more, columns[n:])
+}
+
+// saving is what one item saves.
+func (l List) saving(i *Item) string {
+	if i.SavingPerMonth == nil {
+		return "-"
+	}
+	return l.Summary.Savings.amount(*i.SavingPerMonth)
 }
 
 func writeRows(w io.Writer, columns []column, items []Item, colour bool) {
@@ -224,61 +250,6 @@ func paint(s Severity) string {
 		return string(s)
 	}
 	return "\x1b[" + code + "m" + string(s) + "\x1b[0m"
-}
-
-// totals sums requests up over the replicas that the workloads declare, of the
-// containers where both the present and the proposed request are there.
-func (l List) totals() string {
-	var parts []string
-	for _, r := range sizing.Resources {
-		now, then, left := resource.Quantity{}, resource.Quantity{}, 0
-		for i := range l.Items {
-			if !l.Items[i].addTo(r, &now, &then) {
-				left++
-			}
-		}
-		if left == len(l.Items) {
-			parts = append(parts, fmt.Sprintf("%s none (%d unset or no data)", r, left))
-			continue
-		}
-		text := fmt.Sprintf("%s %s → %s", r, readableTotal(r, now), readableTotal(r, then))
-		if a := now.AsApproximateFloat64(); a > 0 {
-			text += fmt.Sprintf(" (%+.0f%%)", 100*(then.AsApproximateFloat64()-a)/a)
-		}
-		if left > 0 {
-			text += fmt.Sprintf(", %d not counted (unset or no data)", left)
-		}
-		parts = append(parts, text)
-	}
-	return "Requests of all replicas: " + strings.Join(parts, "; ")
-}
-
-func (i *Item) addTo(r corev1.ResourceName, now, then *resource.Quantity) bool {
-	a, b := *i.Current.Requests.For(r), *i.Target.Requests.For(r)
-	if a == nil || b == nil {
-		return false
-	}
-	x, errX := resource.ParseQuantity(*a)
-	y, errY := resource.ParseQuantity(*b)
-	if errX != nil || errY != nil {
-		return false
-	}
-	n := int64(1)
-	if i.Replicas != nil {
-		n = int64(*i.Replicas)
-	}
-	x.Mul(n)
-	y.Mul(n)
-	now.Add(x)
-	then.Add(y)
-	return true
-}
-
-func readableTotal(r corev1.ResourceName, q resource.Quantity) string {
-	if r == corev1.ResourceCPU {
-		return readableCPU(q.String())
-	}
-	return readableMemory(q.String())
 }
 
 func (l List) writeAdvice(w io.Writer) {

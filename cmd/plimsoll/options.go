@@ -36,6 +36,7 @@ type options struct {
 	node      string
 	output    string
 	file      outputFile
+	prices    priceOptions
 	failOn    string
 	overrides overrides
 	changed   func(flag string) bool
@@ -48,6 +49,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVarP(&o.output, "output", "o", "table", strings.Join(report.Formats, ", "))
 	o.file.bind(f)
 	f.StringVar(&o.failOn, "fail-on", "None", "exit with 2 if a container is of this severity or worse: Low, Medium, High")
+	o.prices.bind(f)
 	o.bindWindow(f)
 }
 
@@ -75,6 +77,7 @@ type settings struct {
 	*options
 	failOn report.Severity
 	format string
+	prices report.Prices
 	labels labels.Selector
 	node   sizing.Capacity
 	window time.Duration // 0: the policy's
@@ -101,6 +104,8 @@ func (o *options) validate(ctx context.Context) (*settings, error) {
 	var err error
 	check(report.CheckFormat(o.output))
 	check(o.file.check())
+	s.prices, err = o.prices.parse()
+	check(err)
 	if s.failOn, err = report.ParseSeverity(o.failOn); err != nil {
 		check(fmt.Errorf("--fail-on: %w", err))
 	}

@@ -60,6 +60,7 @@ func (o *options) run(ctx context.Context, s streams) error {
 		items = append(items, gathered.subjects[i].items(gathered.now)...)
 	}
 	list := report.NewList(items)
+	list.Price(settings.prices)
 	write := func(w io.Writer) error { return list.Write(w, settings.format, colours(o.file.stream(s.out))) }
 	if err := o.file.write(ctx, s.out, write); err != nil {
 		return fmt.Errorf("writing recommendations: %w", err)
