@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -192,8 +193,9 @@ func (c *Collector) EndChunk() {
 
 func (c *Collector) fold(w int, to *Container, ch *chunk) {
 	to.tallies.add(ch.dropped)
-	var cpuRuns, memoryRuns [][]point // by pod, each in order of time
-	for _, pod := range ch.pods {
+	var cpuRuns, memoryRuns [][]point                        // by pod, each in order of time
+	for _, name := range slices.Sorted(maps.Keys(ch.pods)) { // So that every run gives a watcher the same.
+		pod := ch.pods[name]
 		c.workloads[w].spacing = max(c.workloads[w].spacing, medianSpacing(pod[MetricCPU].ends), medianSpacing(pod[MetricMemory].ends))
 		cpuRuns = append(cpuRuns, c.cpuPoints(w, to, pod))
 		memoryRuns = append(memoryRuns, points(pod[MetricMemory]))
@@ -239,8 +241,8 @@ func points(s series) []point {
 }
 
 // mergeRuns puts runs that are each in order of time into one, by pairs, since
-// sorting would not know that they are. Samples of one time come in any order:
-// nothing that is made of them depends on it.
+// sorting would not know that they are. Samples of one time stay in the order of
+// the runs.
 func mergeRuns(runs [][]point) []point {
 	for len(runs) > 1 {
 		merged := runs[:0:len(runs)]

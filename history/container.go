@@ -165,3 +165,15 @@ func (c *Container) Bytes() int {
 	}
 	return size
 }
+
+// clone is an independent copy, without a Watcher.
+func (c *Container) clone() *Container {
+	k := *c
+	k.Watcher = nil
+	k.CPU, k.Memory = *c.CPU.clone(), *c.Memory.clone()
+	if c.demand != nil {
+		k.demand = c.demand.clone()
+	}
+	k.OOMKills, k.tallies = slices.Clone(c.OOMKills), slices.Clone(c.tallies)
+	return &k
+}

@@ -18,6 +18,9 @@ type OOMKill struct {
 	UsedBytes float64
 	// Place is where the kill was learnt.
 	Place Place
+	// Late is how much later than At the source dates a kill that both places
+	// know.
+	Late time.Duration
 }
 
 // Place is where an out-of-memory kill was learnt.
@@ -73,7 +76,7 @@ func (c *Container) sameKill(k OOMKill) int {
 			continue
 		}
 		apart := known.At.Sub(k.At).Abs()
-		if apart == 0 {
+		if apart == 0 || (k.Place == PlaceSource && known.At.Add(known.Late).Equal(k.At)) {
 			return i
 		}
 		if known.Place != k.Place && known.Place != PlaceBoth && k.Place != PlaceBoth && apart < nearest {
@@ -85,11 +88,13 @@ func (c *Container) sameKill(k OOMKill) int {
 
 // with is a kill as two reports of it tell together.
 func (k OOMKill) with(other OOMKill) OOMKill {
-	if k.Place == PlaceSource {
-		k.At = other.At
-	}
-	if k.Place != other.Place {
-		k.Place = PlaceBoth
+	switch {
+	case k.Place == PlaceSource && other.Place == PlacePodStatus:
+		k.At, k.Late, k.Place = other.At, k.At.Sub(other.At), PlaceBoth
+	case k.Place == PlacePodStatus && other.Place == PlaceSource:
+		k.Late, k.Place = other.At.Sub(k.At), PlaceBoth
+	case k.Place != other.Place: // One of them is of both already.
+		k.Late, k.Place = k.Late+other.Late, PlaceBoth
 	}
 	k.LimitBytes = max(k.LimitBytes, other.LimitBytes)
 	k.UsedBytes = max(k.UsedBytes, other.UsedBytes)
