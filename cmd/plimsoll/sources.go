@@ -29,6 +29,11 @@ type sourceOptions struct {
 func (o *sourceOptions) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.folder, "history", "", "folder of CSV files (<namespace>/<workload>.csv or <namespace>/<pod>/<container>.csv), or a Prometheus data folder")
 	f.StringVar(&o.url, "prometheus", "", "URL of a Prometheus-compatible server")
+	o.bindAsked(f)
+}
+
+// bindAsked adds the flags that say what is asked, and not whom.
+func (o *sourceOptions) bindAsked(f *pflag.FlagSet) {
 	f.StringVar(&o.configFile, "prometheus-config", "", "YAML file with url, http (auth, TLS, headers), matchers, metric and label names; see docs/sources.md")
 	f.StringArrayVar(&o.matchers, "matcher", nil, `extra matcher of every series, such as cluster="a"; repeatable`)
 }

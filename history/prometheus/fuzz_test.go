@@ -48,7 +48,7 @@ func decode(tb testing.TB, status int, body []byte) (history.Usage, note, error)
 	source.client.api = v1.NewAPI(&patient{next: inner, settings: source.settings, pulse: new(pulse)})
 	q := query(24*time.Hour, 5*time.Minute, statefulSet("web"))
 	l := newLoad(source, q)
-	l.queries = source.queries(time.Minute, q.Step)
+	l.queries = source.settings.queries(time.Minute, q.Step)
 	l.owners = history.NewOwners([]history.WorkloadKey{q.Workloads[0].WorkloadKey})
 	g := newGatherer(l, l.batches[0])
 	uq := l.queries.usageQueries()[1]

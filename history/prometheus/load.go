@@ -31,7 +31,9 @@ type load struct {
 	scrape  time.Duration
 	// present are the names of optional metrics that there are.
 	present map[string]bool
-	owners  *history.Owners
+	// recorded says which of the chunks are read from recorded series.
+	recorded []bool
+	owners   *history.Owners
 	// pods is how many pods a batch has on one day, by the batch's first workload.
 	pods map[int]int
 	// ownerFaults are what could not be learnt of owners, by workload.
@@ -93,15 +95,34 @@ func (l *load) eachBatch(ctx context.Context, do func(context.Context, batch) er
 
 // readBatch reads the usage of a batch, in its order of workloads.
 func (l *load) readBatch(ctx context.Context, b batch) ([]history.Usage, error) {
+	usage, err := l.readBatchFrom(ctx, b, l.recorded, l.progress.step)
+	if err != nil || !slices.Contains(l.recorded, true) {
+		return usage, err
+	}
+	// Rules may record a part of the cluster only.
+	missing := b.only(func(w int) bool { return len(usage[slices.Index(b.workloads, w)].Containers) == 0 })
+	if len(missing.workloads) == 0 {
+		return usage, nil
+	}
+	raw, err := l.readBatchFrom(ctx, missing, make([]bool, len(l.chunks)), func() {})
+	for i, u := range raw {
+		usage[slices.Index(b.workloads, missing.workloads[i])] = u
+	}
+	return usage, err
+}
+
+// readBatchFrom reads those chunks from recorded series that recorded says, and
+// tells when one is done.
+func (l *load) readBatchFrom(ctx context.Context, b batch, recorded []bool, done func()) ([]history.Usage, error) {
 	g := newGatherer(l, b)
-	for _, day := range l.chunks {
+	for i, day := range l.chunks {
 		for _, chunk := range day.cut(l.chunkInstants(b)) {
-			if err := l.readChunk(ctx, g, piece{b, chunk}); err != nil {
+			if err := l.readChunk(ctx, g, piece{b, chunk}, recorded[i]); err != nil {
 				return nil, err
 			}
 			g.collector.EndChunk()
 		}
-		l.progress.step()
+		done()
 	}
 	return g.collector.Usage(), nil
 }
@@ -117,9 +138,12 @@ func (l *load) chunkInstants(b batch) int {
 	return max(1, chunkCells/max(1, l.pods[b.workloads[0]]))
 }
 
-func (l *load) readChunk(ctx context.Context, g *gatherer, p piece) error {
+func (l *load) readChunk(ctx context.Context, g *gatherer, p piece, recorded bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, uq := range l.queries.usageQueries() {
+		if recorded {
+			uq = l.queries.recorded(uq)
+		}
 		asked := piece{l.askedFor(uq, p.batch), p.span}
 		if len(asked.batch.workloads) > 0 {
 			group.Go(func() error { return l.readUsage(ctx, g, uq, asked) })
@@ -144,7 +168,7 @@ func (l *load) askedFor(uq usageQuery, b batch) batch {
 
 // readUsage asks one query and gathers the answer.
 func (l *load) readUsage(ctx context.Context, g *gatherer, uq usageQuery, p piece) error {
-	refused, err := l.sweep.over(ctx, fmt.Sprintf("usage %d", uq.metric), p, func(ctx context.Context, p piece) error {
+	refused, err := l.sweep.over(ctx, "usage "+uq.record, p, func(ctx context.Context, p piece) error {
 		answer, n, err := l.engine.rangeQuery(ctx, uq.text(p.batch), p.span)
 		if err != nil {
 			return err

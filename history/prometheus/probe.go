@@ -37,8 +37,8 @@ func (l *load) findOut(ctx context.Context) error {
 	if err := l.findScrapeInterval(ctx); err != nil {
 		return err
 	}
-	l.queries = l.source.queries(l.scrape, l.query.Step)
-	return nil
+	l.queries = l.source.settings.queries(l.scrape, l.query.Step)
+	return l.findRecorded(ctx)
 }
 
 // findMetrics asks which of the optional metrics there are in the window, by an
@@ -47,7 +47,7 @@ func (l *load) findOut(ctx context.Context) error {
 func (l *load) findMetrics(ctx context.Context) error {
 	names := l.source.settings.Metrics.optional()
 	l.present = map[string]bool{}
-	found, n, err := l.engine.metricNames(ctx, l.probes(names), l.query.From, l.query.To)
+	found, n, err := l.engine.metricNames(ctx, l.probes(slices.Concat(names, l.recordNames())), l.query.From, l.query.To)
 	if fatal := pointless(err); fatal != nil && !forbidden(err) {
 		return fatal
 	}
@@ -95,7 +95,7 @@ func (l *load) findScrapeInterval(ctx context.Context) error {
 		return nil
 	}
 	l.scrape = usualScrape
-	q := l.source.queries(0, l.query.Step)
+	q := l.source.settings.queries(0, l.query.Step)
 	for _, b := range l.batches[:min(scrapeBatches, len(l.batches))] {
 		answer, _, err := l.engine.query(ctx, q.scrapeCount(b, scrapeWindow), l.query.To.Unix())
 		if fatal := pointless(err); fatal != nil {

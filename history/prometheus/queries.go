@@ -22,20 +22,23 @@ type queries struct {
 	matchers    []string
 	// rate is the window of rates, peak that of everything else.
 	rate, peak time.Duration
+	// step is how far apart samples are asked for.
+	step time.Duration
 }
 
-func (s *Source) queries(scrape, step time.Duration) queries {
-	rate := s.settings.RateWindow
+func (s Settings) queries(scrape, step time.Duration) queries {
+	rate := s.RateWindow
 	if rate == 0 {
 		// Four intervals, so that a rate survives a missed scrape and is not the
 		// noise of two samples.
 		rate = max(step, 4*scrape)
 	}
 	return queries{
-		metrics:     s.settings.Metrics,
-		usageLabels: s.settings.Labels,
-		stateLabels: s.settings.StateLabels,
-		matchers:    s.settings.Matchers,
+		metrics:     s.Metrics,
+		usageLabels: s.Labels,
+		stateLabels: s.StateLabels,
+		matchers:    s.Matchers,
+		step:        step,
 		rate:        rate,
 		peak:        max(step, scrape),
 	}
@@ -44,19 +47,15 @@ func (s *Source) queries(scrape, step time.Duration) queries {
 // duration writes d as PromQL does.
 func duration(d time.Duration) string { return model.Duration(d).String() }
 
-// selector is a metric's series of the batch's containers. Rows of the pod's
-// own cgroup and of its pause container are no containers.
+// selector is a metric's series of the batch's containers, or with no workload
+// in it of all. Rows of the pod's own cgroup and of its pause container are no
+// containers.
 func (q queries) selector(metric string, l Labels, b batch, more ...string) string {
-	matchers := slices.Concat(
-		[]string{
-			b.namespaceMatcher(l),
-			l.Pod + "=~" + strconv.Quote(anyOf(b.patterns)),
-			l.Container + `!=""`,
-			l.Container + `!="POD"`,
-		},
-		more,
-		q.matchers,
-	)
+	var of []string
+	if len(b.workloads) > 0 {
+		of = []string{b.namespaceMatcher(l), l.Pod + "=~" + strconv.Quote(anyOf(b.patterns))}
+	}
+	matchers := slices.Concat(of, []string{l.Container + `!=""`, l.Container + `!="POD"`}, more, q.matchers)
 	return metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
@@ -95,6 +94,9 @@ func over(function, selector string, window time.Duration) string {
 // usageQuery gives the samples of one metric.
 type usageQuery struct {
 	metric history.Metric
+	// record is what the metric is called in the name of a recorded series, or
+	// that name where the recorded series is read.
+	record string
 	labels Labels
 	// needs are the series that it reads; where one is absent, it is not asked.
 	needs []string
@@ -121,17 +123,17 @@ func (q queries) usageQueries() []usageQuery {
 		}
 	}
 	return []usageQuery{
-		{metric: history.MetricCPU, labels: q.usageLabels, required: true, text: rateOf(m.CPUUsage)},
-		{metric: history.MetricMemory, labels: q.usageLabels, required: true, text: peakOf(m.MemoryWorkingSet)},
+		{metric: history.MetricCPU, record: recordCPU, labels: q.usageLabels, required: true, text: rateOf(m.CPUUsage)},
+		{metric: history.MetricMemory, record: recordMemory, labels: q.usageLabels, required: true, text: peakOf(m.MemoryWorkingSet)},
 		{
-			metric: history.MetricThrottled, labels: q.usageLabels,
+			metric: history.MetricThrottled, record: "throttled_share", labels: q.usageLabels,
 			needs: []string{m.CFSThrottledPeriods, m.CFSPeriods},
 			text:  q.throttledShare,
 		},
-		{metric: history.MetricCPUPressure, labels: q.usageLabels, needs: []string{m.CPUPressure}, text: rateOf(m.CPUPressure)},
-		{metric: history.MetricMemoryPressure, labels: q.usageLabels, needs: []string{m.MemoryPressure}, text: rateOf(m.MemoryPressure)},
-		{metric: history.MetricNotReady, labels: q.stateLabels, startup: true, needs: []string{m.Ready}, text: q.notReady},
-		{metric: history.MetricStarted, labels: q.usageLabels, startup: true, needs: []string{m.StartTime}, text: peakOf(m.StartTime)},
+		{metric: history.MetricCPUPressure, record: "cpu_pressure", labels: q.usageLabels, needs: []string{m.CPUPressure}, text: rateOf(m.CPUPressure)},
+		{metric: history.MetricMemoryPressure, record: "memory_pressure", labels: q.usageLabels, needs: []string{m.MemoryPressure}, text: rateOf(m.MemoryPressure)},
+		{metric: history.MetricNotReady, record: "not_ready", labels: q.stateLabels, startup: true, needs: []string{m.Ready}, text: q.notReady},
+		{metric: history.MetricStarted, record: "started_seconds", labels: q.usageLabels, startup: true, needs: []string{m.StartTime}, text: peakOf(m.StartTime)},
 	}
 }
 

@@ -188,7 +188,14 @@ func (s Settings) validateHTTP() error {
 var (
 	metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
-	matcher    = regexp.MustCompile(`^\s*[a-zA-Z_][a-zA-Z0-9_]*\s*(=|!=|=~|!~)\s*("(\\.|[^"\\])*"|'(\\.|[^'\\])*')\s*$`)
+	matcher    = regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=|!=|=~|!~)\s*("(\\.|[^"\\])*"|'(\\.|[^'\\])*')\s*$`)
+)
+
+// The parts of a matcher.
+const (
+	matcherLabel = 1 + iota
+	matcherOperator
+	matcherValue
 )
 
 func (s Settings) validateNames() error {
