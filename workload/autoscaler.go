@@ -27,13 +27,13 @@ type Autoscaler struct {
 	Owner string
 	// Target is what it scales: a workload, or an owner of one.
 	Target v1alpha1.WorkloadRef
-	// Utilization are the metrics that measure use against requests. A changed
+	// Utilisation are the metrics that measure use against requests. A changed
 	// request alters nothing about any other, and those are left out.
-	Utilization []UtilizationMetric
+	Utilisation []UtilisationMetric
 }
 
-// UtilizationMetric holds the use of a resource at a share of what is requested.
-type UtilizationMetric struct {
+// UtilisationMetric holds the use of a resource at a share of what is requested.
+type UtilisationMetric struct {
 	Resource corev1.ResourceName
 	// Container is the only one that counts; empty: all of the pod together.
 	Container string
@@ -47,7 +47,7 @@ type UtilizationMetric struct {
 // where none does.
 func Withheld(autoscalers []Autoscaler, container string, r corev1.ResourceName) (by Autoscaler, metric string, ok bool) {
 	for _, a := range autoscalers {
-		for _, m := range a.Utilization {
+		for _, m := range a.Utilisation {
 			if m.Resource == r && (m.Container == "" || m.Container == container) {
 				return a, m.String(), true
 			}
@@ -65,17 +65,17 @@ func (a Autoscaler) String() string {
 	return a.Kind + " " + a.Name + ", owned by " + a.Owner
 }
 
-// String is the metric as messages name it, such as "cpu utilization at 50%".
-func (m UtilizationMetric) String() string {
+// String is the metric as messages name it, such as "cpu utilisation at 50%".
+func (m UtilisationMetric) String() string {
 	of := ""
 	if m.Container != "" {
 		of = " of container " + m.Container
 	}
-	return fmt.Sprintf("%s utilization%s at %d%%", m.Resource, of, m.Percent)
+	return fmt.Sprintf("%s utilisation%s at %d%%", m.Resource, of, m.Percent)
 }
 
 // defaultMetric is what the API server writes into an HPA that names none.
-var defaultMetric = UtilizationMetric{Resource: corev1.ResourceCPU, Percent: 80}
+var defaultMetric = UtilisationMetric{Resource: corev1.ResourceCPU, Percent: 80}
 
 // FromHPA returns what matters of an HPA.
 func FromHPA(h *autoscalingv2.HorizontalPodAutoscaler) Autoscaler {
@@ -88,19 +88,19 @@ func FromHPA(h *autoscalingv2.HorizontalPodAutoscaler) Autoscaler {
 		a.Owner = owner.Kind + " " + owner.Name
 	}
 	for i := range h.Spec.Metrics {
-		if m, ok := utilization(&h.Spec.Metrics[i]); ok {
-			a.Utilization = append(a.Utilization, m)
+		if m, ok := utilisation(&h.Spec.Metrics[i]); ok {
+			a.Utilisation = append(a.Utilisation, m)
 		}
 	}
 	if len(h.Spec.Metrics) == 0 {
-		a.Utilization = append(a.Utilization, defaultMetric)
+		a.Utilisation = append(a.Utilisation, defaultMetric)
 	}
 	return a
 }
 
-// utilization is the metric where it measures use against requests.
-func utilization(m *autoscalingv2.MetricSpec) (UtilizationMetric, bool) {
-	var used UtilizationMetric
+// utilisation is the metric where it measures use against requests.
+func utilisation(m *autoscalingv2.MetricSpec) (UtilisationMetric, bool) {
+	var used UtilisationMetric
 	var target autoscalingv2.MetricTarget
 	switch {
 	case m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil:
@@ -109,7 +109,7 @@ func utilization(m *autoscalingv2.MetricSpec) (UtilizationMetric, bool) {
 		used.Resource, used.Container, target = m.ContainerResource.Name, m.ContainerResource.Container, m.ContainerResource.Target
 	}
 	if target.Type != autoscalingv2.UtilizationMetricType || target.AverageUtilization == nil {
-		return UtilizationMetric{}, false
+		return UtilisationMetric{}, false
 	}
 	used.Percent = *target.AverageUtilization
 	return used, true
@@ -134,7 +134,7 @@ func FromScaledObject(u *unstructured.Unstructured) Autoscaler {
 	triggers, _, _ := unstructured.NestedSlice(u.Object, "spec", "triggers")
 	for _, t := range triggers {
 		if m, ok := trigger(t); ok {
-			a.Utilization = append(a.Utilization, m)
+			a.Utilisation = append(a.Utilisation, m)
 		}
 	}
 	return a
@@ -143,7 +143,7 @@ func FromScaledObject(u *unstructured.Unstructured) Autoscaler {
 // trigger is the metric that KEDA makes of a trigger, where it measures use
 // against requests. The metric's type stands in metricType, and in older
 // objects in the metadata.
-func trigger(t any) (UtilizationMetric, bool) {
+func trigger(t any) (UtilisationMetric, bool) {
 	fields, _ := t.(map[string]any)
 	kind, _, _ := unstructured.NestedString(fields, "type")
 	measured, _, _ := unstructured.NestedString(fields, "metricType")
@@ -154,9 +154,9 @@ func trigger(t any) (UtilizationMetric, bool) {
 	percent, err := strconv.ParseInt(metadata["value"], 10, 32)
 	if kind != string(corev1.ResourceCPU) && kind != string(corev1.ResourceMemory) ||
 		measured != string(autoscalingv2.UtilizationMetricType) || err != nil {
-		return UtilizationMetric{}, false
+		return UtilisationMetric{}, false
 	}
-	return UtilizationMetric{
+	return UtilisationMetric{
 		Resource: corev1.ResourceName(kind), Container: metadata["containerName"], Percent: int32(percent),
 	}, true
 }

@@ -4,11 +4,9 @@ package live
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -28,9 +26,7 @@ type Snapshot struct {
 	// snapshot does not mean that there is nothing.
 	Unreadable map[string]error
 
-	// owners are indexes into keys.
-	owners map[types.NamespacedName]int
-	keys   []history.WorkloadKey
+	owners map[types.NamespacedName]history.WorkloadKey
 }
 
 // Options are what to read, and how.
@@ -48,32 +44,36 @@ type Options struct {
 	Chain *Chain
 }
 
+// Read reads a snapshot.
+//
+// Targets are Deployments, StatefulSets, DaemonSets, CronJobs, Jobs that are not
+// over, and ReplicaSets and pods without a controller. Whatever else controls
+// pods or ReplicaSets is found through them, and is a target as long as it has
+// any: an Argo Rollout, a CloneSet, an operator's own resource. Its labels and
+// annotations are those that it gives its pods or ReplicaSets.
+//
+// Left alone are pods that have ended, static pods, pods and ReplicaSets whose
+// controller is gone, and pods that a controller made and let go of: to be
+// adopted again, or set aside by somebody who wants to look at them.
+//
+// A kind that may not be listed is said in Unreadable. Everything else that
+// fails is an error, also when neither pods nor workloads may be listed.
+func Read(ctx context.Context, r client.Reader, o Options) (*Snapshot, error) {
+	l := &lister{reader: r, options: o, unreadable: map[string]error{}}
+	found := l.all(ctx)
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	g := gather(found, l.unreadable)
+	if err := g.followOwners(ctx, o.Chain); err != nil {
+		return nil, err
+	}
+	return g.snapshot(), nil
+}
+
 // Owner returns the workload that the pod of the snapshot belongs to. It is
 // false for a pod that has ended, is unknown, or belongs to none.
 func (s *Snapshot) Owner(namespace, pod string) (history.WorkloadKey, bool) {
-	i, ok := s.owners[types.NamespacedName{Namespace: namespace, Name: pod}]
-	if !ok {
-		return history.WorkloadKey{}, false
-	}
-	return s.keys[i], true
+	key, ok := s.owners[types.NamespacedName{Namespace: namespace, Name: pod}]
+	return key, ok
 }
-
-// Chain follows the owners of workloads, one GET of an object's metadata for
-// each. It remembers what it has learnt from one Read to the next.
-type Chain struct{ reader client.Reader }
-
-// NewChain returns a chain that asks the reader, which must not be a cache: it
-// would watch every kind that owns anything.
-func NewChain(r client.Reader) *Chain { return &Chain{r} }
-
-// Read reads a snapshot.
-func Read(ctx context.Context, r client.Reader, o Options) (*Snapshot, error) {
-	return nil, errors.New("not there yet")
-}
-
-// Objects are one of each kind that Read lists and every cluster has, for
-// starting a cache's informers.
-func Objects() []client.Object { return nil }
-
-// CacheOptions strip what nobody reads from the objects of a cache.
-func CacheOptions() map[client.Object]cache.ByObject { return nil }
