@@ -10,13 +10,20 @@ TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
 GENERATE  := $(GO) tool -modfile=test/tools/generate/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build binaries test e2e peers generate verify fmt lint bench golden fuzz cluster cluster-down
+.PHONY: help build image binaries test e2e peers generate verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/plimsoll
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/plimsoll ./cmd/plimsoll
+
+# A registry of yours, and PUSH=1, to push as well.
+IMAGE     ?= ghcr.io/plimsoll-dev/plimsoll:dev
+PLATFORMS ?= linux/amd64,linux/arm64
+
+image: ## bin/plimsoll-image.tar, without a container engine; IMAGE=name PLATFORMS=list PUSH=1
+	$(GO) run ./build/cmd/image --name $(IMAGE) --platforms $(PLATFORMS) --output bin/plimsoll-image.tar $(if $(PUSH),--push)
 
 binaries: ## the servers that tests run, built from pinned modules (20 CPU-minutes, once a version)
 	$(GO) run ./test/binaries/cmd/build

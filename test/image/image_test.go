@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/plimsoll-dev/plimsoll/build"
 	"github.com/plimsoll-dev/plimsoll/test/image"
 )
 
@@ -87,7 +88,7 @@ func TestWriteDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	dst := filepath.Join(t.TempDir(), "dir.tar")
-	if err := image.Write(dst, image.Config{Reference: "localhost/dir:test"}, image.Dir(root)); err != nil {
+	if err := image.Write(dst, image.Config{Reference: "localhost/dir:test"}, build.Dir(root)); err != nil {
 		t.Fatal(err)
 	}
 	img, err := tarball.ImageFromPath(dst, nil)

@@ -1,17 +1,14 @@
 package image
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path"
-	"path/filepath"
-	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/build"
 )
 
 // Program is an image with one static Go program in it, at /<name of its package>.
@@ -29,7 +26,7 @@ type Program struct {
 // Tar returns a docker-archive tar of the program, built if anything about the
 // program has changed since it was last asked for.
 func (p Program) Tar(ctx context.Context) (string, error) {
-	binary, err := compile(ctx, p.Package)
+	binary, err := build.Program{Package: p.Package}.Compile(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +37,7 @@ func (p Program) Tar(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return Cached(path.Base(p.Package)+"-"+key+".tar", func(dst string) error {
-		return Write(dst, config, File(file, binary))
+		return Write(dst, config, build.File(file, binary))
 	})
 }
 
@@ -54,24 +51,4 @@ func contentKey(config Config, content []byte) (string, error) {
 	hash.Write(described)
 	hash.Write(content)
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
-}
-
-// compile builds a main package and returns the binary. The go command's own
-// cache makes this cheap when nothing has changed.
-func compile(ctx context.Context, pkg string) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "plimsoll-image-")
-	if err != nil {
-		return nil, fmt.Errorf("making a directory to build %s in: %w", pkg, err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // A temporary directory: nothing depends on it.
-
-	out := filepath.Join(dir, "program")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("building %s: %w: %s", pkg, err, strings.TrimSpace(stderr.String()))
-	}
-	return os.ReadFile(out)
 }

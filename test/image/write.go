@@ -1,6 +1,7 @@
 package image
 
 import (
+	"compress/gzip"
 	"fmt"
 	"runtime"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/plimsoll-dev/plimsoll/build"
 )
 
 // Config is what an image says about itself.
@@ -21,7 +24,7 @@ type Config struct {
 }
 
 // Write makes a docker-archive tar for this machine's platform from the layers.
-func Write(path string, config Config, layers ...Layer) error {
+func Write(path string, config Config, layers ...build.Layer) error {
 	ref, err := name.NewTag(config.Reference, name.StrictValidation)
 	if err != nil {
 		return fmt.Errorf("reading the image name %s: %w", config.Reference, err)
@@ -36,7 +39,7 @@ func Write(path string, config Config, layers ...Layer) error {
 	return nil
 }
 
-func assemble(config Config, layers []Layer) (v1.Image, error) {
+func assemble(config Config, layers []build.Layer) (v1.Image, error) {
 	// Without a platform in the config containerd takes the image for one of
 	// another machine and leaves it out of the import.
 	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
@@ -49,7 +52,8 @@ func assemble(config Config, layers []Layer) (v1.Image, error) {
 		return nil, err
 	}
 	for _, l := range layers {
-		packed, err := l.layer()
+		// Speed matters more than size: the tar is read once, on the same machine.
+		packed, err := l.Pack(gzip.BestSpeed)
 		if err != nil {
 			return nil, err
 		}

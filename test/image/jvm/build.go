@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/plimsoll-dev/plimsoll/build"
 	"github.com/plimsoll-dev/plimsoll/test/image"
 )
 
@@ -30,8 +31,8 @@ var libraries = []string{
 	"lib/*-linux-gnu*/libz.so.1*", "lib/*-linux-gnu*/libgcc_s.so.1", "usr/lib/*-linux-gnu*/libstdc++.so.6*",
 }
 
-// build makes the image's tar in a directory of its own that is removed again.
-func build(ctx context.Context, tar string) error {
+// assemble makes the image's tar in a directory of its own that is removed again.
+func assemble(ctx context.Context, tar string) error {
 	dir, err := os.MkdirTemp("", "plimsoll-jvm-")
 	if err != nil {
 		return fmt.Errorf("making a directory to build the JVM image in: %w", err)
@@ -50,7 +51,7 @@ func build(ctx context.Context, tar string) error {
 	return image.Write(tar, image.Config{
 		Reference:  Reference,
 		Entrypoint: []string{"/opt/jre/bin/java", "-cp", "/opt/app", "Heap"},
-	}, image.Dir(b.root()))
+	}, build.Dir(b.root()))
 }
 
 // builder runs the steps one after the other; after the first error the rest do

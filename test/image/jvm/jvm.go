@@ -27,7 +27,7 @@ var source []byte
 // apt-get, dpkg and the Debian archive, and about half a minute.
 func Tar(ctx context.Context) (string, error) {
 	return image.Cached("jvm-"+key()+".tar", func(path string) error {
-		return build(ctx, path)
+		return assemble(ctx, path)
 	})
 }
 

@@ -1,8 +1,7 @@
-package image
+package build
 
 import (
 	"archive/tar"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Layer is one layer of an image: a function that writes the layer's files. It
@@ -81,14 +81,15 @@ func relative(name string) string {
 	return filepath.ToSlash(filepath.Clean("/" + name))[1:]
 }
 
-// layer makes what go-containerregistry wants of a Layer. Speed matters more
-// than size: the tar is read once, on the same machine.
-func (l Layer) layer() (v1.Layer, error) {
-	made, err := tarball.LayerFromOpener(l.open, tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithCompressedCaching)
+// Pack makes what go-containerregistry wants of a Layer, compressed at a level of
+// compress/gzip.
+func (l Layer) Pack(level int) (v1.Layer, error) {
+	packed, err := tarball.LayerFromOpener(l.open,
+		tarball.WithCompressionLevel(level), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, fmt.Errorf("packing a layer: %w", err)
 	}
-	return made, nil
+	return packed, nil
 }
 
 func (l Layer) open() (io.ReadCloser, error) {
