@@ -184,7 +184,7 @@ func (o *Outcome) timeline(series int, strategies []string, of timelineOf) strin
 		}
 	}
 	c := chart.Chart{Title: of.title, Width: 820, Height: 240, XScale: chart.Days(g.first, g.last), YScale: chart.Linear(most, plainTick)}
-	c.Area(g.at(), used, "#9a9a9a")
+	c.Area(g.at(), used, "#9a9a9a", "")
 	c.Legend = append(c.Legend, chart.Entry{Name: "used (peak)", Colour: "#777"})
 	for i, line := range lines {
 		if line == nil {

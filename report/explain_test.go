@@ -14,7 +14,7 @@ import (
 
 func TestATimelineKeepsPeaksAndGaps(t *testing.T) {
 	const columns = TimelineColumns
-	line := NewTimeline(time.Unix(1000, 0), time.Unix(1000+columns*10, 0)) // Ten seconds a column.
+	line := NewTimeline(time.Unix(1000, 0), time.Unix(1000+columns*10, 0), columns) // Ten seconds a column.
 	line.Add([]int64{1010, 1030, 990, 1000 + columns*10 + 1}, []float64{1, 3, 99, 99}, 10)
 	line.Add([]int64{1010, 1030}, []float64{2, math.NaN()}, 10)
 	line.Add([]int64{1000 + columns*10}, []float64{4}, 20)
@@ -62,7 +62,7 @@ func explained() *Explanation {
 			Target:  Resources{Requests: Amounts{CPU: text("2"), Memory: text("1536Mi")}},
 			Reasons: []v1alpha1.Reason{v1alpha1.ReasonOOMKilled},
 		},
-		CPU: NewTimeline(e.From, e.To), Memory: NewTimeline(e.From, e.To), Throttled: NewTimeline(e.From, e.To),
+		CPU: NewTimeline(e.From, e.To, TimelineColumns), Memory: NewTimeline(e.From, e.To, TimelineColumns), Throttled: NewTimeline(e.From, e.To, TimelineColumns),
 		Kills:      []history.OOMKill{{At: from.Add(30 * time.Hour), Pod: "web-<1>", LimitBytes: 1 << 30}},
 		Throttling: history.Throttling{Samples: 10, Censored: 2, ShareSum: 1},
 	}
@@ -113,7 +113,7 @@ func TestThePlotMarksKillsAndThrottling(t *testing.T) {
 	}
 	for _, want := range []string{
 		"app: CPU, cores", "app: memory, GiB", "request = limit", ">target<",
-		"out of memory: web-&lt;1&gt;", "throttled in 50% of periods",
+		"out of memory: web-&lt;1&gt;", "throttled in up to 50% of periods",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())

@@ -15,16 +15,19 @@ type Timeline struct {
 	Peaks    []float64
 }
 
-// Columns of a sparkline, which fits a terminal, and of a timeline, which a
-// plot shows and which is a multiple of it, so that one folds into the other.
+// Columns of a sparkline, which fits a terminal; of a timeline of one workload,
+// which a plot shows; and of the timelines of a report, which holds thousands.
+// The latter two are multiples of the first, so that one folds into the other.
 const (
 	SparkColumns    = 72
 	TimelineColumns = 6 * SparkColumns
+	ReportColumns   = 4 * SparkColumns
 )
 
-// NewTimeline is the window without any sample.
-func NewTimeline(from, to time.Time) *Timeline {
-	t := &Timeline{From: from.Unix(), To: max(to.Unix(), from.Unix()+1), Peaks: make([]float64, TimelineColumns)}
+// NewTimeline is the window without any sample, in so many columns: a multiple
+// of SparkColumns.
+func NewTimeline(from, to time.Time, columns int) *Timeline {
+	t := &Timeline{From: from.Unix(), To: max(to.Unix(), from.Unix()+1), Peaks: make([]float64, columns)}
 	for i := range t.Peaks {
 		t.Peaks[i] = math.NaN()
 	}

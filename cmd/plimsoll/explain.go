@@ -31,7 +31,7 @@ used, every step from there to the target, how sure it is, what the process make
 of a change, what the reasons mean, and which values of the policy are in force.
 
 Usage over the window is drawn as a row of blocks, and with --plot into an SVG
-file, against request, limit and target, with out-of-memory kills and throttling
+or PNG file, against request, limit and target, with out-of-memory kills and throttling
 where the source knows them. Nothing else is written.`,
 		Example: `  plimsoll explain checkout --history examples/history --manifests examples/manifests
   plimsoll explain Deployment/checkout -n shop --prometheus http://localhost:9090 --manifests deploy/ --plot checkout.svg`,
@@ -45,7 +45,7 @@ where the source knows them. Nothing else is written.`,
 	f.SortFlags = false
 	o.source.bind(f)
 	o.bindSelection(f)
-	f.StringVar(&o.plot, "plot", "", "SVG file to draw usage into, against request, limit and target")
+	f.StringVar(&o.plot, "plot", "", "SVG or PNG file to draw usage into, against request, limit and target")
 	o.file.bind(f)
 	f.BoolVar(&o.everyValue, "all", false, "show values of the policy that are defaults, too")
 	o.bindWindow(f)
@@ -85,7 +85,7 @@ func (o *explainOptions) run(ctx context.Context, std streams, name string) erro
 	}
 	e, items := s.explanation(g, recorded)
 	if o.plot != "" {
-		if err := writeFile(ctx, o.plot, e.WritePlot); err != nil {
+		if err := writeFile(ctx, o.plot, plotWriters[plotForm(o.plot)](e)); err != nil {
 			return fmt.Errorf("--plot: %w", err)
 		}
 	}
@@ -100,13 +100,21 @@ func (o *explainOptions) run(ctx context.Context, std streams, name string) erro
 	return nil
 }
 
+// plotWriters are the forms of a plot, by the end of the file's name.
+var plotWriters = map[string]func(*report.Explanation) func(io.Writer) error{
+	".svg": func(e *report.Explanation) func(io.Writer) error { return e.WritePlot },
+	".png": func(e *report.Explanation) func(io.Writer) error { return e.WritePNG },
+}
+
+func plotForm(path string) string { return strings.ToLower(filepath.Ext(path)) }
+
 // checkPlot refuses a plot that could not be written.
 func (o *explainOptions) checkPlot() error {
 	if o.plot == "" {
 		return nil
 	}
-	if !strings.EqualFold(filepath.Ext(o.plot), ".svg") {
-		return fmt.Errorf("--plot: %q does not end in .svg", o.plot)
+	if plotWriters[plotForm(o.plot)] == nil {
+		return fmt.Errorf("--plot: %q ends neither in .svg nor in .png", o.plot)
 	}
 	if err := checkWritable(o.plot); err != nil {
 		return fmt.Errorf("--plot: %w", err)
@@ -263,7 +271,7 @@ func (r *timelines) add(w history.WorkloadKey, _, container string, m history.Me
 	key := timelineKey{container, m}
 	t := r.byMetric[key]
 	if t == nil {
-		t = report.NewTimeline(r.from, r.to)
+		t = report.NewTimeline(r.from, r.to, report.TimelineColumns)
 		r.byMetric[key] = t
 	}
 	t.Add(ends, values, r.covers(ends))

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/xml"
 	"errors"
+	"image"
+	"image/png"
 	"io"
 	"os"
 	"path/filepath"
@@ -93,7 +95,7 @@ func TestExplainWantsOneWorkload(t *testing.T) {
 		"a":                   {"2 workloads", "Deployment bank/a, Deployment shop/a", "-n"},
 		"sts/a":               {`"sts/a" is none of`, "Deployment bank/a"},
 		"b":                   {`"b" is none of`},
-		"a -n shop --plot x":  {"--plot", ".svg"},
+		"a -n shop --plot x":  {"--plot", ".svg", ".png"},
 		"a -n shop --step 0s": {"--step"},
 	} {
 		r := execute(t, "", append(append([]string{"explain"}, strings.Fields(args)...), "--history", history, "--manifests", manifests)...)
@@ -125,6 +127,24 @@ func TestExplainWithoutSamplesSaysSo(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) > 0 {
 		t.Errorf("a failed plot left %v", left)
+	}
+}
+
+func TestThePlotAsAnImage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "web.PNG")
+	explain(t, append(examples, "web", "--plot", path)...)
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	picture, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two containers of two resources, at twice the size of a plot.
+	if got, want := picture.Bounds().Size(), (image.Point{2 * 900, 2 * 4 * 260}); got != want {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -1,13 +1,9 @@
-// Package chart draws plots as SVG: light enough to write by hand, and the same
-// in every report and in the documents. The package is pure.
+// Package chart draws plots, as SVG or PNG: light enough to write by hand, and the
+// same in every report and in the documents. The package is pure.
 package chart
 
 import (
-	"fmt"
-	"html"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -20,7 +16,7 @@ type Chart struct {
 	XScale        Scale
 	YScale        Scale
 	Legend        []Entry
-	marks         strings.Builder
+	marks         []func(canvas)
 	labels        []box
 }
 
@@ -97,7 +93,7 @@ func Days(first, last int64) Scale {
 
 // The margins around the plot.
 const (
-	left, right, top, bottom = 62, 16, 30, 44
+	left, right, top, bottom = 62, 24, 30, 44
 )
 
 func (c *Chart) px(v float64) float64 {
@@ -108,54 +104,89 @@ func (c *Chart) py(v float64) float64 {
 	return c.Height - bottom - c.YScale.of(v)*(c.Height-top-bottom)
 }
 
-// palette is told apart by most people with colour blindness (Okabe, Ito 2008).
-var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31", "#7a7a7a", "#a0006d", "#3b7a57", "#5d3a9b"}
+// canvas is what charts are drawn on. Coordinates are in pixels, from the top
+// left; a tip is what a pointer is shown, where the form can.
+type canvas interface {
+	ground(width, height float64, colour string)
+	// lines draws thin straight lines.
+	lines(colour string, of ...segment)
+	line(points []point, colour string)
+	area(points []point, colour, tip string)
+	dot(at point, radius float64, colour, tip string)
+	// text writes words of one colour and anchor.
+	text(colour string, anchor anchor, size float64, words ...word)
+	// upright writes a text that is turned to run upwards, around its middle.
+	upright(at point, colour, text string)
+}
 
-// Colour is the i-th colour of the palette, which begins anew after its last.
-func Colour(i int) string { return palette[i%len(palette)] }
+type point struct{ x, y float64 }
 
-// short is a coordinate with a tenth of a pixel.
-func short(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+type segment struct{ from, to point }
+
+type word struct {
+	at   point
+	text string
+}
+
+// anchor is the part of a text that stands at its point.
+type anchor string
+
+const (
+	anchorStart  anchor = "start"
+	anchorMiddle anchor = "middle"
+	anchorEnd    anchor = "end"
+)
+
+// textSize and titleSize are in pixels.
+const (
+	textSize  = 11
+	titleSize = 13
+)
+
+func (c *Chart) mark(draw func(canvas)) { c.marks = append(c.marks, draw) }
+
+func (c *Chart) points(xs, ys []float64) []point {
+	all := make([]point, len(xs))
+	for i := range xs {
+		all[i] = point{c.px(xs[i]), c.py(ys[i])}
+	}
+	return all
+}
 
 // Line draws values as steps or as a plain line.
 func (c *Chart) Line(xs, ys []float64, colour string, steps bool) {
-	var path strings.Builder
-	for i := range xs {
-		x, y := short(c.px(xs[i])), short(c.py(ys[i]))
-		switch {
-		case i == 0:
-			path.WriteString("M" + x + " " + y)
-		case steps:
-			path.WriteString("H" + x + "V" + y)
-		default:
-			path.WriteString("L" + x + " " + y)
+	points := c.points(xs, ys)
+	if steps {
+		var corners []point
+		for i, p := range points {
+			if i > 0 {
+				corners = append(corners, point{p.x, points[i-1].y})
+			}
+			corners = append(corners, p)
 		}
+		points = corners
 	}
-	fmt.Fprintf(&c.marks, `<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`, path.String(), colour)
+	c.mark(func(to canvas) { to.line(points, colour) })
 }
 
-// Area fills the space under values.
-func (c *Chart) Area(xs, ys []float64, colour string) {
+// Area fills the space under values. The tip is a text for the pointer; empty
+// is none.
+func (c *Chart) Area(xs, ys []float64, colour, tip string) {
 	if len(xs) == 0 {
 		return
 	}
-	var path strings.Builder
-	base := short(c.py(c.YScale.least))
-	path.WriteString("M" + short(c.px(xs[0])) + " " + base)
-	for i := range xs {
-		path.WriteString("L" + short(c.px(xs[i])) + " " + short(c.py(ys[i])))
-	}
-	path.WriteString("L" + short(c.px(xs[len(xs)-1])) + " " + base + "Z")
-	fmt.Fprintf(&c.marks, `<path d="%s" fill="%s" fill-opacity="0.35"/>`, path.String(), colour)
+	base := c.py(c.YScale.least)
+	points := append([]point{{c.px(xs[0]), base}}, c.points(xs, ys)...)
+	points = append(points, point{c.px(xs[len(xs)-1]), base})
+	c.mark(func(to canvas) { to.area(points, colour, tip) })
 }
 
 // Dot draws a point with a label beside it and a longer text for the pointer.
 func (c *Chart) Dot(x, y float64, colour, label, tip string, size float64) {
-	px, py := c.px(x), c.py(y)
-	fmt.Fprintf(&c.marks, `<circle cx="%s" cy="%s" r="%s" fill="%s"><title>%s</title></circle>`,
-		short(px), short(py), short(size), colour, html.EscapeString(tip))
+	at := point{c.px(x), c.py(y)}
+	c.mark(func(to canvas) { to.dot(at, size, colour, tip) })
 	if label != "" {
-		c.label(px, py, colour, label)
+		c.label(at, colour, label)
 	}
 }
 
@@ -164,14 +195,14 @@ type box struct{ left, right, y float64 }
 
 // label writes a text right of a point, or left of it at the right end, and
 // above the labels that are there already.
-func (c *Chart) label(px, py float64, colour, text string) {
+func (c *Chart) label(p point, colour, text string) {
 	const character, line = 6.3, 12
 	width := character * float64(len(text))
-	at := box{px + 6, px + 6 + width, py - 5}
-	anchor, x := "start", at.left
+	at := box{p.x + 6, p.x + 6 + width, p.y - 5}
+	side, x := anchorStart, at.left
 	if at.right > c.Width {
-		at = box{px - 6 - width, px - 6, py - 5}
-		anchor, x = "end", at.right
+		at = box{p.x - 6 - width, p.x - 6, p.y - 5}
+		side, x = anchorEnd, at.right
 	}
 	for i := 0; i < len(c.labels); i++ {
 		if o := c.labels[i]; at.left < o.right && o.left < at.right && math.Abs(at.y-o.y) < line {
@@ -179,52 +210,45 @@ func (c *Chart) label(px, py float64, colour, text string) {
 		}
 	}
 	c.labels = append(c.labels, at)
-	fmt.Fprintf(&c.marks, `<text x="%s" y="%s" text-anchor="%s" fill="%s">%s</text>`,
-		short(x), short(at.y), anchor, colour, html.EscapeString(text))
+	c.mark(func(to canvas) { to.text(colour, side, textSize, word{point{x, at.y}, text}) })
 }
 
-// SVG is the whole chart, as a document of its own.
-func (c *Chart) SVG() string {
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" font-family="sans-serif" font-size="11">`,
-		short(c.Width), short(c.Height)) + c.body() + "</svg>\n"
-}
-
-// Stack is charts one below the other, as one document.
-func Stack(charts ...*Chart) string {
-	width, height := 0.0, 0.0
-	var b strings.Builder
-	for _, c := range charts {
-		fmt.Fprintf(&b, `<svg y="%s" width="%s" height="%s">%s</svg>`+"\n", short(height), short(c.Width), short(c.Height), c.body())
-		width, height = max(width, c.Width), height+c.Height
+// draw draws the whole chart: axes, marks, and the legend.
+func (c *Chart) draw(to canvas) {
+	to.ground(c.Width, c.Height, ground)
+	to.text(ink, anchorStart, titleSize, word{point{left, 18}, c.Title})
+	c.drawAxes(to)
+	for _, mark := range c.marks {
+		mark(to)
 	}
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" font-family="sans-serif" font-size="11">`+"\n",
-		short(width), short(height)) + b.String() + "</svg>\n"
-}
-
-// body is what stands inside of the document.
-func (c *Chart) body() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="%d" y="18" font-size="13" fill="#222">%s</text>`, left, html.EscapeString(c.Title))
-	for _, t := range c.XScale.ticks {
-		x := short(c.px(t.at))
-		fmt.Fprintf(&b, `<path d="M%s %sV%s" stroke="#ddd"/><text x="%s" y="%s" text-anchor="middle" fill="#555">%s</text>`,
-			x, short(top), short(c.Height-bottom), x, short(c.Height-bottom+15), html.EscapeString(t.text))
-	}
-	for _, t := range c.YScale.ticks {
-		y := short(c.py(t.at))
-		fmt.Fprintf(&b, `<path d="M%s %sH%s" stroke="#ddd"/><text x="%s" y="%s" text-anchor="end" fill="#555">%s</text>`,
-			short(left), y, short(c.Width-right), short(left-5), short(c.py(t.at)+4), html.EscapeString(t.text))
-	}
-	fmt.Fprintf(&b, `<text x="%s" y="%s" text-anchor="middle" fill="#222">%s</text>`,
-		short((left+c.Width-right)/2), short(c.Height-8), html.EscapeString(c.X))
-	middle := short((top + c.Height - bottom) / 2)
-	fmt.Fprintf(&b, `<text transform="translate(13 %s) rotate(-90)" text-anchor="middle" fill="#222">%s</text>`, middle, html.EscapeString(c.Y))
-	b.WriteString(c.marks.String())
 	x := c.Width - right
 	for i := len(c.Legend) - 1; i >= 0; i-- {
 		e := c.Legend[i]
-		fmt.Fprintf(&b, `<text x="%s" y="18" text-anchor="end" fill="%s">%s</text>`, short(x), e.Colour, html.EscapeString(e.Name))
-		x -= 7*float64(len(e.Name)) + 14
+		to.text(e.Colour, anchorEnd, textSize, word{point{x, 18}, e.Name})
+		x -= 6*float64(len(e.Name)) + 14
 	}
-	return b.String()
+}
+
+func (c *Chart) drawAxes(to canvas) {
+	var grid []segment
+	var days, values []word
+	for _, t := range c.XScale.ticks {
+		x := c.px(t.at)
+		grid = append(grid, segment{point{x, top}, point{x, c.Height - bottom}})
+		days = append(days, word{point{x, c.Height - bottom + 15}, t.text})
+	}
+	for _, t := range c.YScale.ticks {
+		y := c.py(t.at)
+		grid = append(grid, segment{point{left, y}, point{c.Width - right, y}})
+		values = append(values, word{point{left - 5, y + 4}, t.text})
+	}
+	to.lines(gridColour, grid...)
+	to.text(faint, anchorMiddle, textSize, days...)
+	to.text(faint, anchorEnd, textSize, values...)
+	if c.X != "" {
+		to.text(ink, anchorMiddle, textSize, word{point{(left + c.Width - right) / 2, c.Height - 8}, c.X})
+	}
+	if c.Y != "" {
+		to.upright(point{13, (top + c.Height - bottom) / 2}, ink, c.Y)
+	}
 }
