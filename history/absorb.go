@@ -157,6 +157,18 @@ func (u *Usage) Compact() {
 	u.Pods = u.log.count()
 }
 
+// Clone is an independent copy, without Watchers; faults are shared.
+func (u *Usage) Clone() Usage {
+	k := *u
+	k.Containers = make(map[string]*Container, len(u.Containers))
+	for name, c := range u.Containers {
+		k.Containers[name] = c.clone()
+	}
+	k.Faults = slices.Clone(u.Faults)
+	k.log.seen, k.log.ended = slices.Clone(u.log.seen), slices.Clone(u.log.ended)
+	return k
+}
+
 // Bytes is the memory that the workload's history holds.
 func (u *Usage) Bytes() int {
 	size := int(unsafe.Sizeof(*u)) + u.log.bytes()

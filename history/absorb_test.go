@@ -137,7 +137,10 @@ func plain(s *Sketch) *plainSketch {
 	if s == nil {
 		return nil
 	}
-	p := &plainSketch{Days: s.days, Encoded: s.encoded, Hours: s.hours.peaks, HourBase: s.hours.base, First: s.first, Last: s.last}
+	p := &plainSketch{Days: s.days, Encoded: s.encoded, Hours: s.hours.peaks, First: s.first, Last: s.last}
+	if len(p.Hours) > 0 {
+		p.HourBase = s.hours.base
+	}
 	for _, c := range s.recent.cells {
 		p.Cells = append(p.Cells, fmt.Sprint(s.recent.base+int32(c.slot), c.bucket, c.count))
 	}

@@ -65,8 +65,7 @@ func (c *counts) appendEncoded(to []byte) []byte {
 	return to
 }
 
-// addEncoded adds one day's encoding. The bytes are the package's own; damage
-// ends the reading.
+// addEncoded adds one day's encoding; damage ends the reading.
 func (c *counts) addEncoded(day []byte) {
 	bucket := firstBefore
 	for i := 0; i < len(day); {
@@ -88,7 +87,7 @@ func (c *counts) addEncoded(day []byte) {
 			n, i = uint32(v), i+size
 		}
 		bucket += dist
-		if bucket >= bucketCount {
+		if bucket < 0 || bucket >= bucketCount {
 			return
 		}
 		c.add(uint16(bucket), n)
