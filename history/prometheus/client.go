@@ -254,11 +254,24 @@ func (p *patient) attempt(ctx context.Context, req *http.Request) attempt {
 		}
 		again.Body = body
 	}
+	p.addParameters(again.URL)
 	resp, body, err := p.next.Do(limited, again)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errTooSlow) && !unconnected(err) {
 		err = fmt.Errorf("%w (%s)", errTooSlow, p.settings.Timeout)
 	}
 	return attempt{resp: resp, body: body, err: err, redirected: redirected(req, resp)}
+}
+
+// addParameters adds those of the settings.
+func (p *patient) addParameters(u *url.URL) {
+	if len(p.settings.Parameters) == 0 {
+		return
+	}
+	values := u.Query()
+	for name, value := range p.settings.Parameters {
+		values.Set(name, value)
+	}
+	u.RawQuery = values.Encode()
 }
 
 // redirected is the base of the server that answered, where it is not the one

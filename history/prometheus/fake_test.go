@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,8 +28,9 @@ type fake struct {
 	names []string
 	// before may answer in the server's stead.
 	before func(w http.ResponseWriter, r request) bool
-	// extra is added at the top level of every answer, such as "isPartial":true.
-	extra string
+	// extra is added at the top level of every answer, such as ,"isPartial":true,
+	// and after behind the data.
+	extra, after string
 
 	mu       sync.Mutex
 	requests []request
@@ -52,6 +54,7 @@ type request struct {
 	method           string
 	matchers         []string
 	authorization    string
+	form             url.Values
 }
 
 func (r request) isRange() bool { return strings.HasSuffix(r.path, "/query_range") }
@@ -78,7 +81,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	r := request{
 		path: hr.URL.Path, query: hr.Form.Get("query"), method: hr.Method,
 		start: seconds("start"), end: seconds("end"), step: seconds("step"), at: seconds("time"),
-		matchers: hr.Form["match[]"], authorization: hr.Header.Get("Authorization"),
+		matchers: hr.Form["match[]"], authorization: hr.Header.Get("Authorization"), form: hr.Form,
 	}
 	f.mu.Lock()
 	f.requests = append(f.requests, r)
@@ -100,7 +103,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if err != nil {
 		f.t.Error(err)
 	}
-	fmt.Fprintf(w, `{"status":"success"%s,"data":%s}`, f.extra, body)
+	fmt.Fprintf(w, `{"status":"success"%s,"data":%s%s}`, f.extra, body, f.after)
 }
 
 // set replaces the rows between two loads.

@@ -21,6 +21,10 @@ const (
 	sourceUnreachable = v1alpha1.ReasonSourceUnreachable
 )
 
+// badDataByNumber is how VictoriaMetrics writes the type of an error: by its
+// status.
+const badDataByNumber v1.ErrorType = "400"
+
 const wrongServerHint = "; check that the URL is that of a Prometheus-compatible server"
 
 // failure is why a query gave nothing, with what is decided by: never the text.
@@ -93,13 +97,15 @@ func classifyAnswer(e *v1.Error, ex exchange, where string) *failure {
 		f.reason = v1alpha1.ReasonSourceUnauthorized
 		hint = "; check the credentials"
 	case status == http.StatusUnprocessableEntity,
+		// Behind some proxies it comes as a bad request.
+		status == http.StatusBadRequest && e.Type == v1.ErrExec,
 		status == http.StatusRequestEntityTooLarge,
 		status == http.StatusGatewayTimeout,
 		status == http.StatusServiceUnavailable && errorType([]byte(e.Detail)) == v1.ErrTimeout:
 		f.reason, f.size = v1alpha1.ReasonQueryTooExpensive, remedySmaller
 	case status == http.StatusRequestURITooLong, status == http.StatusRequestHeaderFieldsTooLarge:
 		f.size = remedyShorter
-	case status == http.StatusBadRequest && e.Type == v1.ErrBadData:
+	case status == http.StatusBadRequest && (e.Type == v1.ErrBadData || e.Type == badDataByNumber):
 		// Too many points, or a query that is wrong: only a smaller one tells.
 		f.size = remedySmaller
 	case status == http.StatusNotFound:

@@ -25,6 +25,10 @@ const (
 	gatewayAttempts = 2
 )
 
+// statusCanceled is what Mimir and proxies say where they gave a query up, as
+// when one of their processes ends.
+const statusCanceled = 499
+
 // retry decides about further attempts at one query.
 type retry struct {
 	attempts int           // at most
@@ -88,7 +92,7 @@ func (a attempt) worthRepeating() bool {
 	switch status := a.status(); {
 	case a.err != nil:
 		return connectionBroke(a.err)
-	case status == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests, status == statusCanceled:
 		return true
 	case status == http.StatusNotImplemented:
 		return false

@@ -21,6 +21,10 @@ type Settings struct {
 	URL string `yaml:"url"`
 	// HTTP is how to connect: credentials, TLS, proxy, headers.
 	HTTP config.HTTPClientConfig `yaml:"http,omitempty"`
+	// Parameters are added to every question, for what a kind of server knows
+	// beside the API: partial_response or max_source_resolution of Thanos,
+	// nocache of VictoriaMetrics.
+	Parameters map[string]string `yaml:"parameters,omitempty"`
 	// Matchers are added to every selector, such as cluster="a" where one
 	// server holds several clusters.
 	Matchers []string `yaml:"matchers,omitempty"`
@@ -153,7 +157,7 @@ func defaultMetrics() Metrics {
 
 // Validate names every setting that is wrong, not only the first.
 func (s Settings) Validate() error {
-	return errors.Join(validateURL(s.URL), s.validateHTTP(), s.validateAsked())
+	return errors.Join(validateURL(s.URL), s.validateHTTP(), s.validateParameters(), s.validateAsked())
 }
 
 // validateAsked is Validate for what is asked, and not whom.
@@ -183,6 +187,17 @@ func (s Settings) validateHTTP() error {
 		return fmt.Errorf("http: %w", err)
 	}
 	return nil
+}
+
+func (s Settings) validateParameters() error {
+	var errs []error
+	for name := range s.Parameters {
+		switch name {
+		case "", "query", "time", "start", "end", "step", "match[]":
+			errs = append(errs, fmt.Errorf("parameters: %q is one that the source sends itself", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 var (
