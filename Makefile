@@ -7,7 +7,6 @@ BENCH     ?= .
 COUNT     ?= 1
 # Tools are built from a module of their own, and never enter the product's.
 TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
-GENERATE  := $(GO) tool -modfile=test/tools/generate/go.mod
 
 .DEFAULT_GOAL := help
 .PHONY: help build image binaries test e2e peers generate verify fmt lint bench golden fuzz cluster cluster-down
@@ -40,11 +39,14 @@ peers: ## replay and benchmarks beside the incumbent's own code, a module of its
 	cd test/peers && $(GO) test ./...
 
 generate: ## deepcopy and the custom resources, from the types in api
-	$(GENERATE) controller-gen object crd paths=./api/v1alpha1 output:crd:dir=config/crd
+	$(GO) run -C test/tools/generate .
 
-verify: fmt lint ## format, vet, lint, tidy; fails where that changes or finds something
+verify: lint ## lint, vet, tidy, API conventions, generated files; fails where something is found
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
+	$(GO) build -C test/tools/apilint -o $(CURDIR)/bin/apilint .
+	bin/apilint ./api/v1alpha1
+	$(GO) test ./config/crd
 
 fmt: ## gofumpt and import order
 	$(TOOL) golangci-lint fmt ./...

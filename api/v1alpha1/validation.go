@@ -12,16 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Bounds of lists, which keep validation in the API server cheap.
+// Bounds of lists, which keep validation in the API server cheap. The markers
+// on the types repeat them, and a test holds the two together.
 const (
-	maxContainers = 64
-	maxWindows    = 16
+	maxContainers  = 64
+	maxWindows     = 16
+	maxKinds       = 16
+	maxLabels      = 64
+	maxExpressions = 32
+	maxValues      = 64
 )
 
 // Validate says everything that is wrong with the policy, each fault with the
 // path of its field and what to write instead. The controller and the CLI
 // refuse what it refuses, so that an object stored before a rule existed is
-// met by a condition and not by a panic.
+// met by a condition and not by a panic. The manifests of the custom resources
+// refuse the same, at the same path, with one difference: an empty word, as in
+// mode: "", is refused there, while here it cannot be told from none.
 func (p *VerticalPolicy) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateTarget(p.Spec.Target, spec.Child("target"))
@@ -39,7 +46,7 @@ func (p *ClusterVerticalPolicy) Validate() field.ErrorList {
 		errs = append(errs, validateSelector(p.Spec.NamespaceSelector, spec.Child("namespaceSelector"))...)
 	}
 	if s := p.Spec.Target.Selector; s != nil {
-		errs = append(errs, validateSelector(&s.LabelSelector, spec.Child("target", "selector"))...)
+		errs = append(errs, s.validate(spec.Child("target", "selector"))...)
 	}
 	return append(errs, p.Spec.PolicySpec.validate(spec)...)
 }
@@ -51,23 +58,50 @@ func validateTarget(t Target, path *field.Path) field.ErrorList {
 	case t.Ref != nil && t.Selector != nil:
 		return field.ErrorList{field.Forbidden(path, "write only one of ref and selector")}
 	case t.Selector != nil:
-		return validateSelector(&t.Selector.LabelSelector, path.Child("selector"))
+		return t.Selector.validate(path.Child("selector"))
 	}
+	return t.Ref.validate(path.Child("ref"))
+}
+
+func (r *WorkloadRef) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, f := range []struct{ name, value, example string }{
-		{"apiVersion", t.Ref.APIVersion, "apps/v1"},
-		{"kind", t.Ref.Kind, "Deployment"},
-		{"name", t.Ref.Name, "the workload's name"},
+	for _, f := range []struct {
+		name, value, example string
+		most                 int
+	}{
+		{"apiVersion", r.APIVersion, "apps/v1", 317},
+		{"kind", r.Kind, "Deployment", 63},
+		{"name", r.Name, "the workload's name", 253},
 	} {
 		if f.value == "" {
-			errs = append(errs, field.Required(path.Child("ref", f.name), "for example "+f.example))
+			errs = append(errs, field.Required(path.Child(f.name), "for example "+f.example))
 		}
+		errs = append(errs, notLonger(path.Child(f.name), f.value, f.most)...)
 	}
 	return errs
 }
 
+func (s *WorkloadSelector) validate(path *field.Path) field.ErrorList {
+	kinds := path.Child("kinds")
+	errs := atMost(kinds, len(s.Kinds), maxKinds)
+	errs = append(errs, distinct(kinds, s.Kinds)...)
+	for i, kind := range s.Kinds {
+		if kind == "" {
+			errs = append(errs, field.Required(kinds.Index(i), "a kind, such as Deployment"))
+		}
+		errs = append(errs, notLonger(kinds.Index(i), kind, 63)...)
+	}
+	return append(errs, validateSelector(&s.LabelSelector, path)...)
+}
+
 func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
+	errs := atMost(path.Child("matchLabels"), len(s.MatchLabels), maxLabels)
+	expressions := path.Child("matchExpressions")
+	errs = append(errs, atMost(expressions, len(s.MatchExpressions), maxExpressions)...)
+	for i, e := range s.MatchExpressions {
+		errs = append(errs, atMost(expressions.Index(i).Child("values"), len(e.Values), maxValues)...)
+	}
+	return append(errs, metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)...)
 }
 
 func (p *PolicySpec) validate(path *field.Path) field.ErrorList {
@@ -87,8 +121,15 @@ func (p *PolicySpec) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
+// sourceName is how a source may be called; no URL looks like it.
+var sourceName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+
 func (h History) validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	source := path.Child("source")
+	errs := notLonger(source, h.Source, 63)
+	if h.Source != "" && !sourceName.MatchString(h.Source) {
+		errs = append(errs, field.Invalid(source, h.Source, "write the name of a source in the configuration of the controller, never a URL"))
+	}
 	errs = append(errs, within(path.Child("windowDays"), h.WindowDays, 1, 92)...)
 	errs = append(errs, within(path.Child("stepSeconds"), h.StepSeconds, 10, 3600)...)
 	errs = append(errs, within(path.Child("minimumDays"), h.MinimumDays, 0, 92)...)
@@ -99,11 +140,10 @@ func (h History) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
+var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
 func validateContainers(cs []ContainerPolicy, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(cs) > maxContainers {
-		errs = append(errs, field.TooMany(path, len(cs), maxContainers))
-	}
+	errs := atMost(path, len(cs), maxContainers)
 	seen := map[string]bool{}
 	for i := range cs {
 		c, at := &cs[i], path.Index(i)
@@ -111,8 +151,11 @@ func validateContainers(cs []ContainerPolicy, path *field.Path) field.ErrorList 
 		case c.Name == "":
 			errs = append(errs, field.Required(at.Child("name"), `a container's name, or "*" for all others`))
 		case seen[c.Name]:
-			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
+			errs = append(errs, field.Duplicate(at, c.Name))
+		case c.Name != "*" && !containerName.MatchString(c.Name):
+			errs = append(errs, field.Invalid(at.Child("name"), c.Name, "write the name of a container, or * for all others"))
 		}
+		errs = append(errs, notLonger(at.Child("name"), c.Name, 63)...)
 		seen[c.Name] = true
 		errs = append(errs, c.validate(at)...)
 	}
@@ -126,27 +169,26 @@ func (c *ContainerPolicy) validate(path *field.Path) field.ErrorList {
 
 	cpu := path.Child("cpu")
 	errs = append(errs, oneOf(cpu.Child("estimator"), c.CPU.Estimator, EstimatorAuto, EstimatorPercentile, EstimatorLoadAdjusted, EstimatorTimeOfDay)...)
-	errs = append(errs, c.CPU.ResourcePolicy.validate(cpu, resource.Milli, "whole milli-CPU, such as 250m")...)
+	errs = append(errs, c.CPU.ResourcePolicy.validate(cpu, milliCPU)...)
 	errs = append(errs, oneOf(cpu.Child("wholeCores"), c.CPU.WholeCores, WholeCoresAuto, WholeCoresAlways, WholeCoresNever)...)
 	errs = append(errs, within(cpu.Child("coreMultiple"), c.CPU.CoreMultiple, 1, 1024)...)
 
 	memory := path.Child("memory")
-	errs = append(errs, c.Memory.ResourcePolicy.validate(memory, 0, "whole bytes, such as 512Mi")...)
+	errs = append(errs, c.Memory.ResourcePolicy.validate(memory, wholeBytes)...)
 	errs = append(errs, within(memory.Child("oom", "bumpPercent"), c.Memory.OOM.BumpPercent, 0, 1000)...)
-	errs = append(errs, whole(memory.Child("oom", "bumpMin"), c.Memory.OOM.BumpMin, 0, "whole bytes, such as 100Mi")...)
+	errs = append(errs, wholeBytes(memory.Child("oom", "bumpMin"), c.Memory.OOM.BumpMin)...)
 	errs = append(errs, oneOf(memory.Child("rounding"), c.Memory.Rounding, RoundingMiB, RoundingBytes)...)
 	errs = append(errs, oneOf(memory.Child("adjust"), c.Memory.Adjust, AdjustAuto, AdjustLive, AdjustAtStart)...)
 	return errs
 }
 
-// validate checks what CPU and memory have in common; scale is the smallest
-// unit that the resource has.
-func (r ResourcePolicy) validate(path *field.Path, scale resource.Scale, unit string) field.ErrorList {
+// validate checks what CPU and memory have in common.
+func (r ResourcePolicy) validate(path *field.Path, amount unit) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, within(path.Child("percentile"), r.Percentile, 1, 100)...)
 	errs = append(errs, within(path.Child("marginPercent"), r.MarginPercent, 0, 900)...)
-	errs = append(errs, whole(path.Child("min"), r.Min, scale, unit)...)
-	errs = append(errs, whole(path.Child("max"), r.Max, scale, unit)...)
+	errs = append(errs, amount(path.Child("min"), r.Min)...)
+	errs = append(errs, amount(path.Child("max"), r.Max)...)
 	if r.Max != nil && r.Max.IsZero() {
 		errs = append(errs, field.Invalid(path.Child("max"), r.Max.String(), "must be more than 0; leave it out for no bound of your own"))
 	}
@@ -181,9 +223,7 @@ func (u *Update) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateWindows(u.Windows, path.Child("windows"))...)
 	errs = append(errs, within(path.Child("canary", "percent"), u.Canary.Percent, 1, 100)...)
 	errs = append(errs, within(path.Child("canary", "observeSeconds"), u.Canary.ObserveSeconds, 0, day)...)
-	for i, on := range u.Rollback.On {
-		errs = append(errs, oneOf(path.Child("rollback", "on").Index(i), on, RollbackOnOOM, RollbackOnNotReady, RollbackOnThrottling, RollbackOnMemoryPressure)...)
-	}
+	errs = append(errs, eachOneOf(path.Child("rollback", "on"), u.Rollback.On, RollbackOnOOM, RollbackOnNotReady, RollbackOnThrottling, RollbackOnMemoryPressure)...)
 	errs = append(errs, within(path.Child("rollback", "throttledPercent"), u.Rollback.ThrottledPercent, 1, 100)...)
 	errs = append(errs, oneOf(path.Child("hpa"), u.HPA, HPAYield, HPAKeepOperatingPoint)...)
 	errs = append(errs, within(path.Child("minReplicas"), u.MinReplicas, 1, 1000)...)
@@ -200,18 +240,13 @@ var (
 )
 
 func validateWindows(ws []Window, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(ws) > maxWindows {
-		errs = append(errs, field.TooMany(path, len(ws), maxWindows))
-	}
+	errs := atMost(path, len(ws), maxWindows)
 	for i, w := range ws {
 		at := path.Index(i)
 		if len(w.Days) == 0 {
 			errs = append(errs, field.Required(at.Child("days"), "one or more of Mon to Sun"))
 		}
-		for j, d := range w.Days {
-			errs = append(errs, oneOf(at.Child("days").Index(j), d, weekdays...)...)
-		}
+		errs = append(errs, eachOneOf(at.Child("days"), w.Days, weekdays...)...)
 		for _, f := range []struct{ name, value string }{{"from", w.From}, {"to", w.To}} {
 			if !timeOfDay.MatchString(f.value) {
 				errs = append(errs, field.Invalid(at.Child(f.name), f.value, "write a time of day as HH:MM, such as 02:00"))
@@ -223,9 +258,7 @@ func validateWindows(ws []Window, path *field.Path) field.ErrorList {
 		if len(w.For) == 0 {
 			errs = append(errs, field.Required(at.Child("for"), "one or more of Restart, Decrease"))
 		}
-		for j, a := range w.For {
-			errs = append(errs, oneOf(at.Child("for").Index(j), a, ActionRestart, ActionDecrease)...)
-		}
+		errs = append(errs, eachOneOf(at.Child("for"), w.For, ActionRestart, ActionDecrease)...)
 	}
 	return errs
 }
@@ -237,7 +270,10 @@ func (s *Startup) validate(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(cpu, "write exactly one of factorPercent and value"))
 	}
 	errs = append(errs, within(cpu.Child("factorPercent"), s.CPU.FactorPercent, 100, 1000)...)
-	errs = append(errs, whole(cpu.Child("value"), s.CPU.Value, resource.Milli, `whole milli-CPU, such as "2"`)...)
+	errs = append(errs, milliCPU(cpu.Child("value"), s.CPU.Value)...)
+	if s.CPU.Value != nil && s.CPU.Value.IsZero() {
+		errs = append(errs, field.Invalid(cpu.Child("value"), s.CPU.Value.String(), `must be more than 0, such as "2"`))
+	}
 	errs = append(errs, oneOf(path.Child("until"), s.Until, StartupUntilReady, StartupUntilStarted, StartupUntilAfter)...)
 	errs = append(errs, within(path.Child("afterSeconds"), s.AfterSeconds, 0, 3600)...)
 	errs = append(errs, within(path.Child("maxSeconds"), s.MaxSeconds, 1, 3600)...)
@@ -255,6 +291,41 @@ func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
+// eachOneOf accepts a list of different words, none of them empty.
+func eachOneOf[T ~string](path *field.Path, values []T, allowed ...T) field.ErrorList {
+	errs := distinct(path, values)
+	for i, v := range values {
+		if !slices.Contains(allowed, v) {
+			errs = append(errs, field.NotSupported(path.Index(i), v, allowed))
+		}
+	}
+	return errs
+}
+
+func distinct[T comparable](path *field.Path, values []T) field.ErrorList {
+	var errs field.ErrorList
+	for i, v := range values {
+		if slices.Contains(values[:i], v) {
+			errs = append(errs, field.Duplicate(path.Index(i), v))
+		}
+	}
+	return errs
+}
+
+func atMost(path *field.Path, n, most int) field.ErrorList {
+	if n <= most {
+		return nil
+	}
+	return field.ErrorList{field.TooMany(path, n, most)}
+}
+
+func notLonger(path *field.Path, value string, most int) field.ErrorList {
+	if len(value) <= most {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(path, value, most)}
+}
+
 func within(path *field.Path, value *int32, least, most int32) field.ErrorList {
 	if value == nil || (*value >= least && *value <= most) {
 		return nil
@@ -262,19 +333,32 @@ func within(path *field.Path, value *int32, least, most int32) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be %d to %d", least, most))}
 }
 
-// whole accepts quantities that are not negative and are whole in the given
-// scale, since the API server would round anything finer and so differ from
-// us for ever.
-func whole(path *field.Path, q *resource.Quantity, scale resource.Scale, unit string) field.ErrorList {
-	switch {
-	case q == nil:
+// unit checks amounts of a resource.
+type unit func(*field.Path, *resource.Quantity) field.ErrorList
+
+var (
+	milliCPU   = wholeIn(resource.Milli, "whole milli-CPU, such as 250m", resource.MustParse("100k"))
+	wholeBytes = wholeIn(0, "whole bytes, such as 512Mi", resource.MustParse("1P"))
+)
+
+// wholeIn accepts amounts that are not negative, that are whole in the scale,
+// since the API server would round anything finer and so differ from us for
+// ever, and that are less than any machine has, so that its own check of this
+// can reckon exactly.
+func wholeIn(scale resource.Scale, name string, tooMuch resource.Quantity) unit {
+	return func(path *field.Path, q *resource.Quantity) field.ErrorList {
+		switch {
+		case q == nil:
+			return nil
+		case q.Sign() < 0:
+			return field.ErrorList{field.Invalid(path, q.String(), "must not be negative")}
+		case q.Cmp(tooMuch) >= 0:
+			return field.ErrorList{field.Invalid(path, q.String(), "must be less than "+tooMuch.String())}
+		}
+		rounded := q.DeepCopy()
+		if !rounded.RoundUp(scale) {
+			return field.ErrorList{field.Invalid(path, q.String(), "must be "+name)}
+		}
 		return nil
-	case q.Sign() < 0:
-		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative")}
 	}
-	rounded := q.DeepCopy()
-	if !rounded.RoundUp(scale) {
-		return field.ErrorList{field.Invalid(path, q.String(), "must be "+unit)}
-	}
-	return nil
 }
