@@ -9,6 +9,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/backtest/recorded"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/history/files"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
@@ -35,7 +36,7 @@ func (s *backtestSettings) series(ctx context.Context, set *workload.Set) ([]bac
 // written is what the manifests say of a workload.
 func written(set *workload.Set, t *workload.Target, container string) backtest.Written {
 	w := backtest.Written{
-		Template: &t.Template.Spec, Container: container, Node: largestNode(set),
+		Template: &t.Template.Spec, Container: container, Node: sizing.LargestNode(set.Nodes),
 		LimitRanges: set.LimitRanges[t.Namespace], Quotas: set.Quotas[t.Namespace],
 	}
 	if t.Replicas != nil {

@@ -126,22 +126,7 @@ func (s *settings) largestNode(set *workload.Set) sizing.Capacity {
 	if len(set.Nodes) == 0 {
 		return s.node
 	}
-	return largestNode(set)
-}
-
-// largestNode is the most that a node of the manifests offers; zero without
-// any.
-func largestNode(set *workload.Set) sizing.Capacity {
-	var c sizing.Capacity
-	for _, n := range set.Nodes {
-		offered := n.Status.Allocatable
-		if len(offered) == 0 {
-			offered = n.Status.Capacity
-		}
-		c.CPUMilli = max(c.CPUMilli, offered.Cpu().MilliValue())
-		c.MemoryBytes = max(c.MemoryBytes, offered.Memory().Value())
-	}
-	return c
+	return sizing.LargestNode(set.Nodes)
 }
 
 // end is the end of the window.
@@ -169,7 +154,7 @@ func (s *settings) load(ctx context.Context, g *gathered) error {
 		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.step, b.step))
 	})
 	for _, sp := range spans {
-		q := history.Query{From: g.now.Add(-sp.window), To: g.now, Step: sp.step, Ceiling: ceiling(g.subjects[0].node), Record: s.record}
+		q := history.Query{From: g.now.Add(-sp.window), To: g.now, Step: sp.step, Ceiling: g.subjects[0].node.Ceiling(), Record: s.record}
 		policies := map[history.WorkloadKey]effective.Policy{}
 		for _, i := range groups[sp] {
 			q.Workloads = append(q.Workloads, g.subjects[i].asked())
@@ -185,15 +170,6 @@ func (s *settings) load(ctx context.Context, g *gathered) error {
 		}
 	}
 	return nil
-}
-
-// plausible is how many times what a node offers a sample may be. Usage can
-// pass allocatable, up to the capacity, and a rate over a short window
-// overshoots; ten times the node is a fault of the data.
-const plausible = 2
-
-func ceiling(c sizing.Capacity) history.Ceiling {
-	return history.Ceiling{CPUCores: plausible * float64(c.CPUMilli) / 1000, MemoryBytes: plausible * float64(c.MemoryBytes)}
 }
 
 func (s *subject) asked() history.Workload {

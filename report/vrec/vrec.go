@@ -112,17 +112,17 @@ func itemOf(c *v1alpha1.ContainerRecommendation) report.Item {
 	return item
 }
 
-// Summarize says in a line for each resource what a pod asks for and should.
-func Summarize(containers []v1alpha1.ContainerRecommendation) v1alpha1.Summary {
+// SummaryOf says in a line for each resource what a pod asks for and should.
+func SummaryOf(containers []v1alpha1.ContainerRecommendation) v1alpha1.Summary {
 	return v1alpha1.Summary{
-		CPU:    summarize(containers, corev1.ResourceCPU),
-		Memory: summarize(containers, corev1.ResourceMemory),
+		CPU:    total(containers, corev1.ResourceCPU),
+		Memory: total(containers, corev1.ResourceMemory),
 	}
 }
 
-// summarize adds up the requests of one resource. A container that asks for
+// total adds up the requests of one resource. A container that asks for
 // nothing adds nothing; "unset" is a pod of which none asks.
-func summarize(containers []v1alpha1.ContainerRecommendation, r corev1.ResourceName) string {
+func total(containers []v1alpha1.ContainerRecommendation, r corev1.ResourceName) string {
 	var now, then resource.Quantity
 	var asks, known bool
 	for i := range containers {
@@ -208,4 +208,3 @@ func orEmpty[T any](s []T) []T {
 	}
 	return s
 }
-

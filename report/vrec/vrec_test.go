@@ -94,7 +94,7 @@ func TestSummaries(t *testing.T) {
 		"unset is not zero":                        {[]v1alpha1.ContainerRecommendation{container("", "250m")}, "unset → 250m"},
 		"who has no target keeps what it asks for": {[]v1alpha1.ContainerRecommendation{container("500m", "1"), container("100m", "")}, "600m → 1100m"},
 	} {
-		if got := Summarize(tt.containers).CPU; got != tt.want {
+		if got := SummaryOf(tt.containers).CPU; got != tt.want {
 			t.Errorf("%s: %q, want %q", claim, got, tt.want)
 		}
 	}

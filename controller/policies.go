@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/workload"
+	"github.com/plimsoll-dev/plimsoll/workload/live"
+)
+
+// sayOnPolicies writes what became of each policy where that is news.
+func (c *Controller) sayOnPolicies(ctx context.Context, snapshot *live.Snapshot, r *workload.Resolution, recommended map[history.WorkloadKey]bool) error {
+	var errs []error
+	for i := range r.Policies {
+		p := snapshot.Policies[i].DeepCopy()
+		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, p.Spec.History.Source, &r.Policies[i], recommended))
+	}
+	for i := range r.ClusterPolicies {
+		p := snapshot.ClusterPolicies[i].DeepCopy()
+		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, p.Spec.History.Source, &r.ClusterPolicies[i], recommended))
+	}
+	return errors.Join(errs...)
+}
+
+// sayOnPolicy writes one policy's status, which is part of the object.
+func (c *Controller) sayOnPolicy(ctx context.Context, object client.Object, status *v1alpha1.PolicyStatus, source string,
+	state *workload.PolicyState, recommended map[history.WorkloadKey]bool,
+) error {
+	before := status.DeepCopy()
+	status.Workloads, status.Recommended = int32(len(state.Targets)), 0
+	for _, key := range state.Targets {
+		if recommended[key] {
+			status.Recommended++
+		}
+	}
+	if len(state.Invalid) > 0 {
+		status.Workloads, status.Recommended = 0, 0
+	}
+	for _, one := range c.policyConditions(state, source) {
+		one.ObservedGeneration = object.GetGeneration()
+		one.LastTransitionTime = metav1.NewTime(c.Clock.Now())
+		meta.SetStatusCondition(&status.Conditions, one)
+	}
+	if before.Workloads == status.Workloads && before.Recommended == status.Recommended &&
+		slices.EqualFunc(before.Conditions, status.Conditions, samePolicyCondition) {
+		return nil
+	}
+	if err := c.Client.Status().Update(ctx, object); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return nil // The next cycle sees what there is then.
+		}
+		return fmt.Errorf("writing the status of %s %s: %w", state.Kind, client.ObjectKeyFromObject(object), err)
+	}
+	c.Metrics.Written(state.Kind)
+	c.announce(object, before.Conditions, status.Conditions)
+	return nil
+}
+
+// samePolicyCondition compares all but times: a policy's messages name other
+// objects, and have no figures that move by themselves.
+func samePolicyCondition(a, b metav1.Condition) bool {
+	return sameCondition(a, b) && a.Message == b.Message && a.ObservedGeneration == b.ObservedGeneration
+}
+
+// policyConditions are what a policy's status says in a word each.
+func (c *Controller) policyConditions(state *workload.PolicyState, source string) []metav1.Condition {
+	conflict := condition(v1alpha1.ConditionConflict, false, v1alpha1.ReasonNoConflict, "")
+	if len(state.Lost) > 0 {
+		conflict = condition(v1alpha1.ConditionConflict, true, v1alpha1.ReasonPolicyConflict, describeLosses(state.Lost))
+	}
+	found := condition(v1alpha1.ConditionTargetFound, state.Found == v1alpha1.ReasonTargetFound, state.Found, state.FoundMessage)
+	return []metav1.Condition{c.policyReady(state, source, found), found, conflict}
+}
+
+func (c *Controller) policyReady(state *workload.PolicyState, source string, found metav1.Condition) metav1.Condition {
+	_, known := c.Sources[source]
+	switch {
+	case len(state.Invalid) > 0:
+		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonInvalidPolicy, state.Invalid.ToAggregate().Error())
+	case source != "" && !known:
+		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonUnknownSource, c.unknownSource(source))
+	case found.Status != metav1.ConditionTrue:
+		return condition(v1alpha1.ConditionReady, false, v1alpha1.Reason(found.Reason), found.Message)
+	case len(state.Targets) == 0:
+		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonPolicyConflict, describeLosses(state.Lost))
+	}
+	return condition(v1alpha1.ConditionReady, true, v1alpha1.ReasonInForce, "")
+}
+
+// unknownSource says what to write instead of a source that there is not.
+func (c *Controller) unknownSource(name string) string {
+	known := make([]string, 0, len(c.Sources))
+	for n := range c.Sources {
+		known = append(known, n)
+	}
+	slices.Sort(known)
+	return fmt.Sprintf("the controller's configuration has no source %q; write one of %s in spec.history.source, or nothing for %s",
+		name, strings.Join(known, ", "), c.Default)
+}
+
+func describeLosses(losses []workload.Loss) string {
+	const most = 5
+	said := make([]string, 0, most)
+	for _, l := range losses[:min(len(losses), most)] {
+		said = append(said, fmt.Sprintf("%s is taken by %s", l.Workload, l.Winner))
+	}
+	text := strings.Join(said, "; ")
+	if more := len(losses) - most; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// announce makes an event of each condition that turned, or turned bad for
+// another reason.
+func (c *Controller) announce(object client.Object, before, after []metav1.Condition) {
+	for _, now := range after {
+		old := meta.FindStatusCondition(before, now.Type)
+		if old != nil && old.Status == now.Status && old.Reason == now.Reason {
+			continue
+		}
+		bad := now.Status == metav1.ConditionFalse
+		if now.Type == v1alpha1.ConditionConflict {
+			bad = !bad
+		}
+		switch {
+		case bad:
+			c.Events.Eventf(object, nil, corev1.EventTypeWarning, now.Reason, "Resolve", "%s", now.Message)
+		case old != nil:
+			c.Events.Eventf(object, nil, corev1.EventTypeNormal, now.Reason, "Resolve", "%s", now.Message)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/report"
+	"github.com/plimsoll-dev/plimsoll/report/vrec"
+	"github.com/plimsoll-dev/plimsoll/sizing"
+)
+
+// published are the recommendations that the cluster has, by the workload that
+// they are for.
+type published map[history.WorkloadKey]*v1alpha1.VerticalRecommendation
+
+func (c *Controller) published(ctx context.Context) (published, error) {
+	var list v1alpha1.VerticalRecommendationList
+	if err := c.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing recommendations: %w", err)
+	}
+	all := make(published, len(list.Items))
+	for i := range list.Items {
+		r := &list.Items[i]
+		w := r.Spec.Workload
+		all[history.WorkloadKey{Namespace: r.Namespace, Kind: w.Kind, Name: w.Name}] = r
+	}
+	return all, nil
+}
+
+// publish writes a subject's recommendation where it is news.
+func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.VerticalRecommendationStatus, old *v1alpha1.VerticalRecommendation) error {
+	object := old.DeepCopy()
+	if object == nil {
+		object = &v1alpha1.VerticalRecommendation{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.target.Namespace, Name: vrec.Name(s.Key()), OwnerReferences: s.owner()},
+			Spec:       v1alpha1.VerticalRecommendationSpec{Workload: s.reference()},
+		}
+		if err := c.Client.Create(ctx, object); err != nil {
+			return c.writing("creating", object, err)
+		}
+		c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
+	} else if owner := s.owner(); owner != nil && !equality.Semantic.DeepEqual(object.OwnerReferences, owner) {
+		// The workload was made anew under its old name.
+		object.OwnerReferences = owner
+		if err := c.Client.Update(ctx, object); err != nil {
+			return c.writing("updating the owner of", object, err)
+		}
+		c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
+	}
+	if !material(&object.Status, &status, s.policy.MinChangePercent) {
+		return nil
+	}
+	changes := describeChanges(object.Status.Containers, status.Containers)
+	if changes != "" {
+		now := metav1.NewTime(c.Clock.Now())
+		status.ChangedAt = &now
+	}
+	object.Status = status
+	if err := c.Client.Status().Update(ctx, object); err != nil {
+		return c.writing("writing the status of", object, err)
+	}
+	c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
+	if changes != "" {
+		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonRecommended), "Recommend", "%s", clip(changes))
+	}
+	return nil
+}
+
+// writing wraps what a write failed of. Another writer, an object that is gone
+// or a namespace that goes are no faults: the next cycle sees what there is then.
+func (c *Controller) writing(what string, object *v1alpha1.VerticalRecommendation, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		c.Log.V(1).Info("left for the next cycle", "what", what, "recommendation", object.Namespace+"/"+object.Name, "error", err.Error())
+		return nil
+	}
+	return fmt.Errorf("%s recommendation %s/%s: %w", what, object.Namespace, object.Name, err)
+}
+
+// describeChanges says which targets are other ones, with from and to: a target
+// that is given for the first time comes from what the template writes.
+func describeChanges(old, now []v1alpha1.ContainerRecommendation) string {
+	var said []string
+	for i := range now {
+		c := &now[i]
+		from := find(old, c.Container)
+		for _, r := range sizing.Resources {
+			to := c.Target.Requests.For(r)
+			if to == nil {
+				continue
+			}
+			text := "unset"
+			if q := c.Current.Requests.For(r); q != nil {
+				text = report.Readable(r, q.String())
+			}
+			if from != nil && from.Target.Requests.For(r) != nil {
+				if from.Target.Requests.For(r).Cmp(*to) == 0 {
+					continue
+				}
+				text = report.Readable(r, from.Target.Requests.For(r).String())
+			}
+			said = append(said, fmt.Sprintf("%s: %s %s → %s", c.Container, r, text, report.Readable(r, to.String())))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// orphan says on a recommendation that no policy targets its workload any more.
+// What it recommends stays.
+func (c *Controller) orphan(ctx context.Context, r *v1alpha1.VerticalRecommendation) error {
+	if ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == string(v1alpha1.ReasonNoPolicy) {
+		return nil
+	}
+	object := r.DeepCopy()
+	object.Status.Policy, object.Status.Mode = nil, ""
+	gone := condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonNoPolicy, "")
+	gone.LastTransitionTime = metav1.NewTime(c.Clock.Now())
+	meta.SetStatusCondition(&object.Status.Conditions, gone)
+	if err := c.Client.Status().Update(ctx, object); err != nil {
+		return c.writing("writing the status of", object, err)
+	}
+	c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
+	return nil
+}

@@ -1,0 +1,134 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/recommender/verdict"
+	"github.com/plimsoll-dev/plimsoll/report"
+	"github.com/plimsoll-dev/plimsoll/report/vrec"
+	"github.com/plimsoll-dev/plimsoll/sizing"
+	"github.com/plimsoll-dev/plimsoll/workload"
+)
+
+// status is what the recommendation of a subject should say now. What is not
+// known anew stays as it was published.
+func (s *subject) status(e *entry, recommendations []sizing.Recommendation, items []report.Item,
+	published *v1alpha1.VerticalRecommendationStatus, now time.Time,
+) v1alpha1.VerticalRecommendationStatus {
+	status := v1alpha1.VerticalRecommendationStatus{
+		Policy:   &v1alpha1.PolicyReference{Kind: s.match.Kind, Name: s.match.Name, Generation: s.generation},
+		Mode:     s.policy.Mode,
+		Replicas: s.target.Replicas,
+		Pods:     v1alpha1.PodCounts{Live: int32(e.usage.Pods.Live), Past: int32(e.usage.Pods.Past)},
+		OOMKills: e.publishedKills(),
+	}
+	for i := range items {
+		c := vrec.Container(&items[i])
+		c.Withheld = s.withheld(&recommendations[i])
+		if published != nil {
+			carry(&c, find(published.Containers, c.Container), len(e.faults) > 0)
+		}
+		status.Containers = append(status.Containers, c)
+	}
+	status.Summary = vrec.SummaryOf(status.Containers)
+	if published != nil {
+		status.ChangedAt = published.ChangedAt
+		status.Conditions = slices.Clone(published.Conditions)
+	}
+	for _, c := range conditions(s, e, &status) {
+		c.ObservedGeneration = s.generation
+		c.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	return status
+}
+
+// withheld are the targets that are published and not applied.
+func (s *subject) withheld(r *sizing.Recommendation) []v1alpha1.Withheld {
+	var all []v1alpha1.Withheld
+	for _, name := range sizing.Resources {
+		size := r.Sized.For(name)
+		if !size.Known {
+			continue
+		}
+		if by, metric, ok := workload.Withheld(s.scalers, r.Container.Name, name); ok {
+			all = append(all, v1alpha1.Withheld{Resource: name, Reason: v1alpha1.ReasonHPAConflict, Message: fmt.Sprintf(
+				"%s holds %s, which a changed request would move; use an AverageValue target or another metric to have both", by, metric)})
+			continue
+		}
+		if reason, ok := unheeded(r, name); ok {
+			all = append(all, v1alpha1.Withheld{Resource: name, Reason: reason, Message: reason.Meaning()})
+		}
+	}
+	return all
+}
+
+// unheeded says why the process would not follow a change of the limit while it
+// runs; false where it would.
+func unheeded(r *sizing.Recommendation, name corev1.ResourceName) (v1alpha1.Reason, bool) {
+	size, change := r.Sized.For(name), r.Verdict.CPUChange
+	if name == corev1.ResourceMemory {
+		change = r.Verdict.MemoryChange
+	}
+	if size.Current.Limit == nil || size.Target.Limit == nil || *size.Current.Limit == *size.Target.Limit {
+		return "", false
+	}
+	switch change(*size.Current.Limit, *size.Target.Limit) {
+	case verdict.StartOnly:
+		return v1alpha1.ReasonRuntimeNeedsRestart, true
+	case verdict.Pinned:
+		return v1alpha1.ReasonRuntimePinned, true
+	}
+	return "", false
+}
+
+// carry keeps the figures of resources that nothing is known of now: the last
+// good recommendation stays. So it does where history is faulty and does not ask
+// for more.
+func carry(c, published *v1alpha1.ContainerRecommendation, faulty bool) {
+	if published == nil || ignored(c) {
+		return
+	}
+	for _, r := range sizing.Resources {
+		need, before := c.Uncapped.For(r), published.Uncapped.For(r)
+		if before == nil || need != nil && (!faulty || need.Cmp(*before) > 0) {
+			continue
+		}
+		c.Target.Requests.Set(r, published.Target.Requests.For(r))
+		c.Target.Limits.Set(r, published.Target.Limits.For(r))
+		c.Lower.Set(r, published.Lower.For(r))
+		c.Upper.Set(r, published.Upper.For(r))
+		c.Uncapped.Set(r, published.Uncapped.For(r))
+		if r == corev1.ResourceCPU {
+			c.Usage.CPU, c.Samples.CPU = published.Usage.CPU, published.Samples.CPU
+		} else {
+			c.Usage.Memory, c.Samples.Memory = published.Usage.Memory, published.Samples.Memory
+		}
+		c.Derivation = append(stepsNotAbout(c.Derivation, r), stepsAbout(published.Derivation, r)...)
+		c.ConfidencePercent = max(c.ConfidencePercent, published.ConfidencePercent)
+	}
+}
+
+func stepsAbout(steps []v1alpha1.DerivationStep, r corev1.ResourceName) []v1alpha1.DerivationStep {
+	return slices.DeleteFunc(slices.Clone(steps), func(s v1alpha1.DerivationStep) bool { return s.Resource != r })
+}
+
+func stepsNotAbout(steps []v1alpha1.DerivationStep, r corev1.ResourceName) []v1alpha1.DerivationStep {
+	return slices.DeleteFunc(steps, func(s v1alpha1.DerivationStep) bool { return s.Resource == r })
+}
+
+func find(containers []v1alpha1.ContainerRecommendation, name string) *v1alpha1.ContainerRecommendation {
+	for i := range containers {
+		if containers[i].Container == name {
+			return &containers[i]
+		}
+	}
+	return nil
+}
