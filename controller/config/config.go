@@ -65,10 +65,11 @@ const (
 	mostEverySeconds  = 300
 )
 
-// Parse reads the file, with defaults where it says nothing. The error names
-// every fault, each by line and path, and no value: it may be a secret.
-func Parse(text []byte) (*File, error) {
-	d := decoder{lines: map[string]int{}}
+// Parse reads the text of a file of that name, with defaults where it says
+// nothing. The error names every fault, each by file, line and path, and no
+// value: it may be a secret.
+func Parse(name string, text []byte) (*File, error) {
+	d := decoder{name: name, lines: map[string]int{}}
 	f := new(File)
 	d.document(text, f)
 	if !d.broken {

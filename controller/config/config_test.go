@@ -33,7 +33,7 @@ sources:
 `
 
 func TestAWholeFileIsRead(t *testing.T) {
-	f, err := Parse([]byte(whole))
+	f, err := Parse("", []byte(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestASoleSourceIsTheDefault(t *testing.T) {
 		"metrics-server without a brace": "sources:\n- name: a\n  metricsServer:\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := Parse([]byte(text))
+			f, err := Parse("", []byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +153,7 @@ func TestFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse([]byte(tc.text))
+			_, err := Parse("", []byte(tc.text))
 			if err == nil {
 				t.Fatal("there is no fault")
 			}
@@ -165,7 +165,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestAllFaultsAreNamedAtOnce(t *testing.T) {
-	_, err := Parse([]byte(`defaultSource: c
+	_, err := Parse("", []byte(`defaultSource: c
 sources:
 - name: a
   prometheus:
@@ -221,7 +221,7 @@ func TestSecretsAreNeitherTakenNorRepeated(t *testing.T) {
 		"the wrong place":  "{follow_redirects: hunter2}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse([]byte(prom + "    http: " + http + "\n"))
+			_, err := Parse("", []byte(prom+"    http: "+http+"\n"))
 			if err == nil {
 				t.Fatal("there is no fault")
 			}
@@ -233,9 +233,18 @@ func TestSecretsAreNeitherTakenNorRepeated(t *testing.T) {
 			}
 		})
 	}
-	_, err := Parse([]byte("sources: [{name: p, prometheus: {url: 'http://me:hunter2@p:9090'}}]"))
+	_, err := Parse("", []byte("sources: [{name: p, prometheus: {url: 'http://me:hunter2@p:9090'}}]"))
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "password_file") {
 		t.Errorf("a URL with a password gives %v", err)
+	}
+}
+
+func TestFaultsCarryTheNameOfTheFile(t *testing.T) {
+	_, err := Parse("plimsoll.yaml", []byte("colour: blue\nsources: [{name: a}]\n"))
+	want := "plimsoll.yaml: line 1: colour: there is no such field: write one of defaultSource, sources\n" +
+		"plimsoll.yaml: line 2: sources[0]: say what the source is: write prometheus or metricsServer"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }
 
@@ -257,7 +266,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("a: &a {b: *a}\nsources: &s [*s]\n")
 	f.Add("? [a]\n: b\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := Parse([]byte(text))
+		file, err := Parse("", []byte(text))
 		if (file == nil) == (err == nil) {
 			t.Errorf("Parse gives %v and %v", file, err)
 		}

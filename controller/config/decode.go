@@ -20,6 +20,8 @@ import (
 // decoder reads YAML into structs and goes on after a fault, which the library
 // does not: it takes the first error of a type's own decoding for the last.
 type decoder struct {
+	// name is the file's; empty where there is none.
+	name string
 	// lines are where each path begins that the file has.
 	lines  map[string]int
 	faults []fault
@@ -65,6 +67,9 @@ func (d *decoder) err() error {
 		}
 		if f.line > 0 {
 			text = fmt.Sprintf("line %d: %s", f.line, text)
+		}
+		if d.name != "" {
+			text = d.name + ": " + text
 		}
 		errs = append(errs, errors.New(text))
 	}
