@@ -65,8 +65,8 @@ func (c *Controller) judge(ctx context.Context, s *subject, snapshot *live.Snaps
 	}
 	now := c.Clock.Now()
 	e.addKills(s, before, now)
-	recommendations := s.recommend(e, snapshot, sizing.LargestNode(snapshot.Nodes), now)
-	status := s.status(e, recommendations, s.items(e, recommendations), before, now)
+	items := s.recommend(e, snapshot, sizing.LargestNode(snapshot.Nodes), now)
+	status := s.status(e, items, before, now)
 	tally.add(s, e, &status)
 	c.gauge(s, &status)
 	return c.publish(ctx, s, status, old)

@@ -210,7 +210,9 @@ func (e *entry) read(to, now time.Time, faults []*history.Fault) {
 	}
 }
 
-func (e *entry) outOfPatience(now time.Time) bool { return !e.since.IsZero() && now.Sub(e.since) >= patience }
+func (e *entry) outOfPatience(now time.Time) bool {
+	return !e.since.IsZero() && now.Sub(e.since) >= patience
+}
 
 // count tells the metrics of samples that were dropped since the last time.
 func (h *histories) count(e *entry) {

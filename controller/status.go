@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,18 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/recommender/verdict"
 	"github.com/plimsoll-dev/plimsoll/report"
 	"github.com/plimsoll-dev/plimsoll/report/vrec"
 	"github.com/plimsoll-dev/plimsoll/sizing"
-	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
 // status is what the recommendation of a subject should say now. What is not
 // known anew stays as it was published.
-func (s *subject) status(e *entry, recommendations []sizing.Recommendation, items []report.Item,
-	published *v1alpha1.VerticalRecommendationStatus, now time.Time,
-) v1alpha1.VerticalRecommendationStatus {
+func (s *subject) status(e *entry, items []report.Item, published *v1alpha1.VerticalRecommendationStatus, now time.Time) v1alpha1.VerticalRecommendationStatus {
 	status := v1alpha1.VerticalRecommendationStatus{
 		Policy:   &v1alpha1.PolicyReference{Kind: s.match.Kind, Name: s.match.Name, Generation: s.generation},
 		Mode:     s.policy.Mode,
@@ -31,7 +26,6 @@ func (s *subject) status(e *entry, recommendations []sizing.Recommendation, item
 	}
 	for i := range items {
 		c := vrec.Container(&items[i])
-		c.Withheld = s.withheld(&recommendations[i])
 		if published != nil {
 			carry(&c, find(published.Containers, c.Container), len(e.faults) > 0)
 		}
@@ -48,45 +42,6 @@ func (s *subject) status(e *entry, recommendations []sizing.Recommendation, item
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	return status
-}
-
-// withheld are the targets that are published and not applied.
-func (s *subject) withheld(r *sizing.Recommendation) []v1alpha1.Withheld {
-	var all []v1alpha1.Withheld
-	for _, name := range sizing.Resources {
-		size := r.Sized.For(name)
-		if !size.Known {
-			continue
-		}
-		if by, metric, ok := workload.Withheld(s.scalers, r.Container.Name, name); ok {
-			all = append(all, v1alpha1.Withheld{Resource: name, Reason: v1alpha1.ReasonHPAConflict, Message: fmt.Sprintf(
-				"%s holds %s, which a changed request would move; use an AverageValue target or another metric to have both", by, metric)})
-			continue
-		}
-		if reason, ok := unheeded(r, name); ok {
-			all = append(all, v1alpha1.Withheld{Resource: name, Reason: reason, Message: reason.Meaning()})
-		}
-	}
-	return all
-}
-
-// unheeded says why the process would not follow a change of the limit while it
-// runs; false where it would.
-func unheeded(r *sizing.Recommendation, name corev1.ResourceName) (v1alpha1.Reason, bool) {
-	size, change := r.Sized.For(name), r.Verdict.CPUChange
-	if name == corev1.ResourceMemory {
-		change = r.Verdict.MemoryChange
-	}
-	if size.Current.Limit == nil || size.Target.Limit == nil || *size.Current.Limit == *size.Target.Limit {
-		return "", false
-	}
-	switch change(*size.Current.Limit, *size.Target.Limit) {
-	case verdict.StartOnly:
-		return v1alpha1.ReasonRuntimeNeedsRestart, true
-	case verdict.Pinned:
-		return v1alpha1.ReasonRuntimePinned, true
-	}
-	return "", false
 }
 
 // carry keeps the figures of resources that nothing is known of now: the last

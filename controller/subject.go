@@ -84,8 +84,9 @@ func (s *subject) expectsSamples(now time.Time) bool {
 	return false
 }
 
-// recommend is what the workload should ask for, given what is known of it.
-func (s *subject) recommend(e *entry, snapshot *live.Snapshot, node sizing.Capacity, now time.Time) []sizing.Recommendation {
+// recommend is what the workload should ask for, given what is known of it, as
+// items of a report.
+func (s *subject) recommend(e *entry, snapshot *live.Snapshot, node sizing.Capacity, now time.Time) []report.Item {
 	replicas := int64(len(s.pods))
 	if s.target.Replicas != nil {
 		replicas = int64(*s.target.Replicas)
@@ -95,21 +96,16 @@ func (s *subject) recommend(e *entry, snapshot *live.Snapshot, node sizing.Capac
 	if !e.asOf.IsZero() {
 		now = e.asOf // Else nothing is known.
 	}
-	return sizing.Recommend(sizing.Subject{
-		Template: &s.target.Template.Spec, Containers: s.containers, Replicas: replicas,
-		Usage: usage, Now: now, Policy: s.policy,
-		LimitRanges: snapshot.LimitRanges[s.target.Namespace], Quotas: snapshot.Quotas[s.target.Namespace], Node: node,
-	})
-}
-
-// items are the recommendations as they are reported.
-func (s *subject) items(e *entry, recommendations []sizing.Recommendation) []report.Item {
-	usage := e.usage
-	usage.Faults = e.faults
-	return report.Items(report.Workload{
-		WorkloadKey: s.Key(), APIVersion: s.target.APIVersion, Replicas: s.target.Replicas,
-		Ignored: s.target.Ignored(), Usage: usage,
-	}, recommendations)
+	return report.Items(
+		report.Workload{
+			WorkloadKey: s.Key(), APIVersion: s.target.APIVersion, Replicas: s.target.Replicas,
+			Ignored: s.target.Ignored(), Usage: usage, Autoscalers: s.scalers,
+		},
+		sizing.Recommend(sizing.Subject{
+			Template: &s.target.Template.Spec, Containers: s.containers, Replicas: replicas,
+			Usage: usage, Now: now, Policy: s.policy,
+			LimitRanges: snapshot.LimitRanges[s.target.Namespace], Quotas: snapshot.Quotas[s.target.Namespace], Node: node,
+		}))
 }
 
 // owner is the owner reference that takes the recommendation along when the

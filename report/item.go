@@ -14,6 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/recommender"
 	"github.com/plimsoll-dev/plimsoll/sizing"
+	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
 // Version and kind of the JSON form.
@@ -80,8 +81,10 @@ type Item struct {
 	Reasons           []v1alpha1.Reason  `json:"reasons"`
 	// Advice is the smallest edits that would free what the process would not
 	// follow.
-	Advice   []string `json:"advice"`
-	Severity Severity `json:"severity"`
+	Advice []string `json:"advice"`
+	// Withheld are the resources whose target is not applied to running pods.
+	Withheld []Withheld `json:"withheld"`
+	Severity Severity   `json:"severity"`
 
 	// APIVersion is that of the workload, empty where only its history is
 	// known; Sidecar means that the container is a native sidecar. Both are for
@@ -169,6 +172,8 @@ type Workload struct {
 	// Ignored means that the user set the workload aside.
 	Ignored bool
 	Usage   history.Usage
+	// Autoscalers are what changes the number of replicas.
+	Autoscalers []workload.Autoscaler
 	// Live is what the pods have, by container; a container that is not in it
 	// was not looked at.
 	Live map[string]corev1.ResourceRequirements
@@ -197,6 +202,7 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 		Derivation:        orEmpty(r.Sized.Derivation),
 		Reasons:           orEmpty(r.Sized.Reasons),
 		Advice:            orEmpty(r.Sized.Advice),
+		Withheld:          []Withheld{},
 		Severity:          SeverityNone,
 		APIVersion:        w.APIVersion,
 		Sidecar:           slices.Contains(w.Sidecars, r.Container.Name),
@@ -212,6 +218,10 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 	item.addUsage(w, r)
 	for _, resource := range sizing.Resources {
 		item.addSize(resource, *r.Sized.For(resource))
+	}
+	item.Withheld = withheld(w, r)
+	for _, held := range item.Withheld {
+		item.Reasons = recommender.AppendReason(item.Reasons, held.Reason)
 	}
 	item.Severity = severityOf(r)
 	return item

@@ -59,6 +59,9 @@ func Container(item *report.Item) v1alpha1.ContainerRecommendation {
 			Step: string(s.Step), Resource: s.Resource, Value: strconv.FormatFloat(s.Value, 'g', -1, 64), Note: s.Note,
 		})
 	}
+	for _, w := range item.Withheld {
+		c.Withheld = append(c.Withheld, v1alpha1.Withheld(w))
+	}
 	return c
 }
 
@@ -98,6 +101,7 @@ func itemOf(c *v1alpha1.ContainerRecommendation) report.Item {
 		Derivation:        make([]recommender.Step, 0, len(c.Derivation)),
 		Reasons:           orEmpty(c.Reasons),
 		Advice:            orEmpty(c.Advice),
+		Withheld:          []report.Withheld{},
 		Severity:          report.SeverityNone,
 	}
 	for _, s := range c.Derivation {
@@ -105,6 +109,9 @@ func itemOf(c *v1alpha1.ContainerRecommendation) report.Item {
 		item.Derivation = append(item.Derivation, recommender.Step{
 			Step: recommender.StepName(s.Step), Resource: s.Resource, Value: value, Note: s.Note,
 		})
+	}
+	for _, w := range c.Withheld {
+		item.Withheld = append(item.Withheld, report.Withheld(w))
 	}
 	if severity, err := report.ParseSeverity(c.Severity); err == nil {
 		item.Severity = severity

@@ -59,6 +59,7 @@ func TestAnItemComesBackAsItWas(t *testing.T) {
 		Derivation:        []recommender.Step{{Step: recommender.StepMargin, Resource: corev1.ResourceCPU, Value: 0.2174, Note: "15% more"}},
 		Reasons:           []v1alpha1.Reason{v1alpha1.ReasonThrottled},
 		Advice:            []string{"drop GOMEMLIMIT"},
+		Withheld:          []report.Withheld{{Resource: corev1.ResourceMemory, Reason: v1alpha1.ReasonRuntimePinned, Message: "a literal"}},
 		Severity:          report.SeverityMedium,
 	}
 	object := v1alpha1.VerticalRecommendation{
