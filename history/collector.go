@@ -65,9 +65,40 @@ func NewCollector(q Query) *Collector {
 // in any order, and where several are of one pod, container and metric, the
 // larger value counts. Add copies what it keeps.
 func (c *Collector) Add(w int, pod, container string, m Metric, ends []int64, values []float64) {
+	ch := c.workloads[w].chunk(container)
+	c.add(w, ch, pod, container, m, c.clean(m, ends, values, &ch.dropped))
+}
+
+// AddFine is Add for samples that are closer together than the query's step: what
+// can be true of each step is folded to one sample at the end of the step, CPU to
+// the mean and all else to the largest. A series has all samples of a step in one
+// call.
+func (c *Collector) AddFine(w int, pod, container string, m Metric, ends []int64, values []float64) {
+	ch := c.workloads[w].chunk(container)
+	fine := c.clean(m, ends, values, &ch.dropped)
+	c.add(w, ch, pod, container, m, fine.foldTo(int64(c.query.Step/time.Second), m))
+}
+
+// foldTo makes one sample of each step.
+func (s series) foldTo(step int64, m Metric) series {
+	var folded series
+	for i := 0; i < len(s.ends); {
+		end := (s.ends[i] + step - 1) / step * step
+		sum, most, n := 0.0, 0.0, 0
+		for ; i < len(s.ends) && s.ends[i] <= end; i++ {
+			sum, most, n = sum+s.values[i], max(most, s.values[i]), n+1
+		}
+		value := most
+		if m == MetricCPU {
+			value = sum / float64(n)
+		}
+		folded.ends, folded.values = append(folded.ends, end), append(folded.values, value)
+	}
+	return folded
+}
+
+func (c *Collector) add(w int, ch *chunk, pod, container string, m Metric, added series) {
 	wl := &c.workloads[w]
-	ch := wl.chunk(container)
-	added := c.clean(m, ends, values, &ch.dropped)
 	if len(added.ends) == 0 {
 		return
 	}
