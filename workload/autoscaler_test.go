@@ -35,7 +35,12 @@ func withheld(autoscalers ...Autoscaler) map[string]string {
 	return all
 }
 
-const target = "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5"
+const (
+	// used is the type of a metric that measures use against requests.
+	used = string(autoscalingv2.UtilizationMetricType)
+
+	target = "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5"
+)
 
 // Field case B17: what a utilisation target holds is withheld, with the HPA and
 // the metric named, and nothing else is.
@@ -46,7 +51,7 @@ func TestUtilisationTargetsWithholdTheirResource(t *testing.T) {
 	}{
 		"a: CPU of the pod": {
 			hpa: "{metadata: {name: web}, spec: {" + target + `, metrics: [
-				{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`,
+				{type: Resource, resource: {name: cpu, target: {type: ` + used + `, averageUtilization: 50}}}]}}`,
 			want: map[string]string{
 				"app cpu":   "HorizontalPodAutoscaler web: cpu utilisation at 50%",
 				"proxy cpu": "HorizontalPodAutoscaler web: cpu utilisation at 50%",
@@ -54,7 +59,7 @@ func TestUtilisationTargetsWithholdTheirResource(t *testing.T) {
 		},
 		"b: CPU of one container": {
 			hpa: "{metadata: {name: web}, spec: {" + target + `, metrics: [
-				{type: ContainerResource, containerResource: {container: app, name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`,
+				{type: ContainerResource, containerResource: {container: app, name: cpu, target: {type: ` + used + `, averageUtilization: 50}}}]}}`,
 			want: map[string]string{"app cpu": "HorizontalPodAutoscaler web: cpu utilisation of container app at 50%"},
 		},
 		"c: an absolute value has nothing to do with requests": {
@@ -65,7 +70,7 @@ func TestUtilisationTargetsWithholdTheirResource(t *testing.T) {
 		},
 		"d: an HPA that KEDA made": {
 			hpa: `{metadata: {name: keda-hpa-web, ownerReferences: [{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, name: web, uid: a, controller: true}]},
-				spec: {` + target + `, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`,
+				spec: {` + target + `, metrics: [{type: Resource, resource: {name: cpu, target: {type: ` + used + `, averageUtilization: 50}}}]}}`,
 			want: map[string]string{
 				"app cpu":   "HorizontalPodAutoscaler keda-hpa-web, owned by ScaledObject web: cpu utilisation at 50%",
 				"proxy cpu": "HorizontalPodAutoscaler keda-hpa-web, owned by ScaledObject web: cpu utilisation at 50%",
@@ -73,7 +78,7 @@ func TestUtilisationTargetsWithholdTheirResource(t *testing.T) {
 		},
 		"e: memory": {
 			hpa: "{metadata: {name: web}, spec: {" + target + `, metrics: [
-				{type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 70}}}]}}`,
+				{type: Resource, resource: {name: memory, target: {type: ` + used + `, averageUtilization: 70}}}]}}`,
 			want: map[string]string{
 				"app memory":   "HorizontalPodAutoscaler web: memory utilisation at 70%",
 				"proxy memory": "HorizontalPodAutoscaler web: memory utilisation at 70%",
@@ -116,18 +121,18 @@ func TestScaledObjects(t *testing.T) {
 		want   map[string]string
 	}{
 		"the type in metricType": {
-			spec:   `{scaleTargetRef: {name: web}, triggers: [{type: cpu, metricType: Utilization, metadata: {value: "60"}}]}`,
+			spec:   `{scaleTargetRef: {name: web}, triggers: [{type: cpu, metricType: ` + used + `, metadata: {value: "60"}}]}`,
 			target: deployment,
 			want:   map[string]string{"app cpu": cpu, "proxy cpu": cpu},
 		},
 		"the type in the metadata, as before": {
-			spec:   `{scaleTargetRef: {name: web}, triggers: [{type: cpu, metadata: {type: Utilization, value: "60"}}]}`,
+			spec:   `{scaleTargetRef: {name: web}, triggers: [{type: cpu, metadata: {type: ` + used + `, value: "60"}}]}`,
 			target: deployment,
 			want:   map[string]string{"app cpu": cpu, "proxy cpu": cpu},
 		},
 		"one container, of another kind of workload": {
 			spec: `{scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web},
-				triggers: [{type: memory, metricType: Utilization, metadata: {value: "75", containerName: app}}]}`,
+				triggers: [{type: memory, metricType: ` + used + `, metadata: {value: "75", containerName: app}}]}`,
 			target: v1alpha1.WorkloadRef{APIVersion: "argoproj.io/v1alpha1", Kind: KindRollout, Name: "web"},
 			want:   map[string]string{"app memory": "ScaledObject web: memory utilisation of container app at 75%"},
 		},
@@ -140,7 +145,7 @@ func TestScaledObjects(t *testing.T) {
 		},
 		"what KEDA itself refuses": {
 			spec: `{scaleTargetRef: {name: web}, triggers: [{type: cpu, metadata: {value: "60"}},
-				{type: cpu, metricType: Utilization, metadata: {value: most}}, {type: cpu, metricType: Utilization}, cpu]}`,
+				{type: cpu, metricType: ` + used + `, metadata: {value: most}}, {type: cpu, metricType: ` + used + `}, cpu]}`,
 			target: deployment,
 			want:   map[string]string{},
 		},
