@@ -34,7 +34,7 @@ func (r *resolver) update(u v1alpha1.Update) Update {
 	for i, event := range on {
 		names[i] = string(event)
 	}
-	r.record("update.rollback.on", strings.Join(names, ", "), u.Rollback.On != nil, false)
+	r.record("update.rollback.when", strings.Join(names, ", "), u.Rollback.On != nil, false)
 	return Update{
 		DeferTimeout:     seconds(r.number("update.deferTimeoutSeconds", u.DeferTimeoutSeconds, 600, false)),
 		Restart:          choose(r, "update.restart.allow", u.Restart.Allow, v1alpha1.RestartNever),

@@ -643,11 +643,11 @@ type Canary struct {
 
 // Rollback is what undoes a decrease.
 type Rollback struct {
-	// on is the events that undo a decrease. Default: all of them.
+	// when is the events that undo a decrease. Default: all of them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4
-	On []RollbackOn `json:"on,omitempty"`
+	On []RollbackOn `json:"when,omitempty"`
 	// throttledPercent of the CFS periods that counts as Throttling.
 	// Default: 10.
 	// +optional

@@ -223,7 +223,7 @@ func (u *Update) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateWindows(u.Windows, path.Child("windows"))...)
 	errs = append(errs, within(path.Child("canary", "percent"), u.Canary.Percent, 1, 100)...)
 	errs = append(errs, within(path.Child("canary", "observeSeconds"), u.Canary.ObserveSeconds, 0, day)...)
-	errs = append(errs, eachOneOf(path.Child("rollback", "on"), u.Rollback.On, RollbackOnOOM, RollbackOnNotReady, RollbackOnThrottling, RollbackOnMemoryPressure)...)
+	errs = append(errs, eachOneOf(path.Child("rollback", "when"), u.Rollback.On, RollbackOnOOM, RollbackOnNotReady, RollbackOnThrottling, RollbackOnMemoryPressure)...)
 	errs = append(errs, within(path.Child("rollback", "throttledPercent"), u.Rollback.ThrottledPercent, 1, 100)...)
 	errs = append(errs, oneOf(path.Child("hpa"), u.HPA, HPAYield, HPAKeepOperatingPoint)...)
 	errs = append(errs, within(path.Child("minReplicas"), u.MinReplicas, 1, 1000)...)

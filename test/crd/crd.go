@@ -30,15 +30,22 @@ import (
 // the cluster is the test's own.
 func Install(t testing.TB, config *rest.Config) {
 	t.Helper()
-	crds, err := manifests.Manifests()
-	if err != nil {
+	if err := installAll(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func installAll(ctx context.Context, config *rest.Config) error {
+	crds, err := manifests.Manifests()
+	if err != nil {
+		return err
+	}
 	for _, crd := range crds {
-		if err := install(t.Context(), config, crd); err != nil {
-			t.Fatalf("installing %s: %v", crd.Name, err)
+		if err := install(ctx, config, crd); err != nil {
+			return fmt.Errorf("installing %s: %w", crd.Name, err)
 		}
 	}
+	return nil
 }
 
 func install(ctx context.Context, config *rest.Config, crd *apiextensionsv1.CustomResourceDefinition) error {
