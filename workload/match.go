@@ -75,7 +75,8 @@ type policies struct {
 // policy is a policy of either kind.
 type policy struct {
 	Match
-	at      int // in policies.all
+	title   string // as messages name it
+	at      int    // in policies.all
 	created time.Time
 	// ref, or kinds and labels: what is looked for.
 	ref    *v1alpha1.WorkloadRef
@@ -133,11 +134,13 @@ func (c *policies) add(kind string, meta *metav1.ObjectMeta, spec *v1alpha1.Poli
 	if len(invalid) == 0 {
 		invalid = nil
 	}
+	name := title(kind, meta.Namespace, meta.Name)
 	c.all = append(c.all, policy{
 		Match: Match{
 			Kind: kind, Namespace: meta.Namespace, Name: meta.Name, Generation: meta.Generation,
-			Origin: c.set.origins[title(kind, meta.Namespace, meta.Name)], Spec: *spec, Invalid: invalid,
+			Origin: c.set.origins[name], Spec: *spec, Invalid: invalid,
 		},
+		title:   name,
 		at:      len(c.all),
 		created: meta.CreationTimestamp.Time,
 	})
@@ -221,7 +224,7 @@ func (s *Set) namespaceLabels(namespace string) labels.Set {
 func inForce(all []candidate) Match {
 	winner := all[0].Match
 	for _, loser := range all[1:] {
-		winner.Losers = append(winner.Losers, loser.String())
+		winner.Losers = append(winner.Losers, loser.title)
 	}
 	return winner
 }

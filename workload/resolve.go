@@ -64,7 +64,7 @@ func (s *Set) Resolve() Resolution {
 		winner.Targets = append(winner.Targets, t.WorkloadKey)
 		for _, loser := range all[1:] {
 			lost := &states[loser.at].Lost
-			*lost = append(*lost, Loss{t.WorkloadKey, all[0].String()})
+			*lost = append(*lost, Loss{t.WorkloadKey, all[0].title})
 		}
 	}
 	for i := range states {
