@@ -27,6 +27,9 @@ const (
 	ReasonShortHistory Reason = "ShortHistory"
 	// WindowNotCovered: the source's history is shorter than the window asked for.
 	ReasonWindowNotCovered Reason = "WindowNotCovered"
+	// CheckpointFailed: history that the controller keeps itself could not be stored
+	// or read back; a restart loses it.
+	ReasonCheckpointFailed Reason = "CheckpointFailed"
 	// SamplesDropped: samples that cannot be true were left out.
 	ReasonSamplesDropped Reason = "SamplesDropped"
 	// StartupMasked: CPU samples from before Ready were left out, since a

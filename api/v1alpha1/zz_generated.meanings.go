@@ -11,6 +11,7 @@ var meanings = map[Reason]string{
 	ReasonPartialHistory:           "The source said that its answer is incomplete; nothing is lowered on the strength of it.",
 	ReasonShortHistory:             "Less history than minimumDays; nothing is lowered.",
 	ReasonWindowNotCovered:         "The source's history is shorter than the window asked for.",
+	ReasonCheckpointFailed:         "History that the controller keeps itself could not be stored or read back; a restart loses it.",
 	ReasonSamplesDropped:           "Samples that cannot be true were left out.",
 	ReasonStartupMasked:            "CPU samples from before Ready were left out, since a start-up boost serves them.",
 	ReasonStartupNotMasked:         "There is a boost, but no evidence of when containers became ready, so nothing was left out.",
