@@ -78,6 +78,11 @@ func (l *load) probes(names []string) []string {
 	return probes
 }
 
+// Names lists the metrics that are read.
+func (m Metrics) Names() []string {
+	return append([]string{m.CPUUsage, m.MemoryWorkingSet}, m.optional()...)
+}
+
 // optional lists the metrics that may be absent.
 func (m Metrics) optional() []string {
 	names := []string{

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/common/promslog"
@@ -199,20 +200,13 @@ func (s *store) lateBlocks(ctx context.Context, scratch string) ([]string, error
 		return nil, fmt.Errorf("reading late samples: %w", err)
 	}
 	size := late.ChunkRange()
-	for from := size * floorDiv(late.MinTime(), size); from <= late.MaxTime(); from += size {
+	first := time.UnixMilli(late.MinTime()).Truncate(time.Duration(size) * time.Millisecond)
+	for from := first.UnixMilli(); from <= late.MaxTime(); from += size {
 		if _, err := compactor.Write(into, late.CloneForTimeRange(from, from+size-1), from, from+size, nil); err != nil {
 			return nil, fmt.Errorf("reading late samples: %w", err)
 		}
 	}
 	return blockFolders(into)
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 func (s *store) close() error {
