@@ -59,6 +59,7 @@ func (s *backtestSettings) recordings(ctx context.Context, set *workload.Set) ([
 	if err != nil {
 		return nil, nil, err
 	}
+	defer source.close()
 	now := s.now
 	if now.IsZero() {
 		if now, err = source.Now(ctx); err != nil {

@@ -71,6 +71,7 @@ func (o *explainOptions) run(ctx context.Context, std streams, name string) erro
 	if err = errors.Join(err, o.checkPlot()); err != nil {
 		return err
 	}
+	defer s.source.close()
 	set, err := s.read(ctx, std)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ func (o *options) run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	defer settings.source.close()
 	gathered, err := settings.gather(ctx, s)
 	if err != nil {
 		return err

@@ -165,7 +165,26 @@ func (r recording) sources(t *testing.T, pod string) map[string][]string {
 		"csv":         {"--history", folder(t, map[string]string{"borg/" + pod + "/app.csv": r.csv()})},
 		"server":      {"--prometheus-config", filepath.Join(files, "server.yaml")},
 		"data folder": {"--history", filepath.Join(dir, "data"), "--prometheus-config", filepath.Join(files, "data.yaml")},
+		"OpenMetrics": {"--history", folder(t, map[string]string{"all.om": openMetrics(r.series(pod))}), "--prometheus-config", filepath.Join(files, "data.yaml")},
 	}
+}
+
+// openMetrics writes series down as text.
+func openMetrics(all []promserver.Series) string {
+	var b strings.Builder
+	for _, s := range all {
+		var labels []string
+		for name, value := range s.Labels {
+			if name != "__name__" {
+				labels = append(labels, fmt.Sprintf("%s=%q", name, value))
+			}
+		}
+		slices.Sort(labels)
+		for i, at := range s.Times {
+			fmt.Fprintf(&b, "%s{%s} %v %d\n", s.Labels["__name__"], strings.Join(labels, ","), s.Values[i], at)
+		}
+	}
+	return b.String() + "# EOF\n"
 }
 
 // only is the one item of a recommendation.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/history/files"
+	"github.com/plimsoll-dev/plimsoll/history/openmetrics"
 	"github.com/plimsoll-dev/plimsoll/history/prometheus"
 	"github.com/plimsoll-dev/plimsoll/history/tsdb"
 )
@@ -27,7 +28,7 @@ type sourceOptions struct {
 }
 
 func (o *sourceOptions) bind(f *pflag.FlagSet) {
-	f.StringVar(&o.folder, "history", "", "folder of CSV files (<namespace>/<workload>.csv or <namespace>/<pod>/<container>.csv), or a Prometheus data folder")
+	f.StringVar(&o.folder, "history", "", "folder of CSV files (<namespace>/<workload>.csv or <namespace>/<pod>/<container>.csv), a Prometheus data folder, or OpenMetrics text (a file, or a folder of *.om)")
 	f.StringVar(&o.url, "prometheus", "", "URL of a Prometheus-compatible server")
 	o.bindAsked(f)
 }
@@ -45,6 +46,13 @@ type openSource struct {
 	discover func(ctx context.Context, at time.Time) ([]history.WorkloadKey, error)
 	// noun is what the source is called in messages.
 	noun string
+}
+
+// close closes files that the source has open. They were only read.
+func (s openSource) close() {
+	if c, ok := s.Source.(io.Closer); ok {
+		_ = c.Close()
+	}
 }
 
 // open opens the one source that the flags name, in a folder of CSV only the
@@ -88,7 +96,7 @@ func (o *sourceOptions) oneOf() error {
 // isCSV reports whether history is a folder of CSV, as it is unless it is
 // recognised as something else.
 func (o *sourceOptions) isCSV() bool {
-	return o.folder != "" && !tsdb.Is(o.folder)
+	return o.folder != "" && !tsdb.Is(o.folder) && !openmetrics.Is(o.folder)
 }
 
 func (o *sourceOptions) openCSV(namespace string) (openSource, error) {
@@ -106,13 +114,17 @@ func (o *sourceOptions) openCSV(namespace string) (openSource, error) {
 	return openSource{Source: source, discover: discover, noun: "the folder " + o.folder}, nil
 }
 
-// openData opens a Prometheus data folder.
+// openData opens a Prometheus data folder, or series that were written down.
 func (o *sourceOptions) openData(ctx context.Context, settings prometheus.Settings) (openSource, error) {
-	source, err := tsdb.Open(ctx, o.folder, settings)
+	open, noun := tsdb.Open, "the data folder "
+	if !tsdb.Is(o.folder) {
+		open, noun = openmetrics.Open, "the text in "
+	}
+	source, err := open(ctx, o.folder, settings)
 	if err != nil {
 		return openSource{}, err
 	}
-	return openSource{Source: source, discover: source.Discover, noun: "the data folder " + o.folder}, nil
+	return openSource{Source: source, discover: source.Discover, noun: noun + o.folder}, nil
 }
 
 func openServer(settings prometheus.Settings) (openSource, error) {
