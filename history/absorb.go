@@ -34,6 +34,16 @@ func (t *Tape) Bytes() int {
 	return int(unsafe.Sizeof(*t)) + cap(t.samples)*int(unsafe.Sizeof(taped{}))
 }
 
+// Keepable is a Watcher that a Keeper can hold on to while others read a copy.
+type Keepable interface {
+	Watcher
+	// Copy is an independent copy.
+	Copy() Watcher
+	// Like says whether the other one watches for the same, so that it would
+	// know what this one knows had it watched as long.
+	Like(other Watcher) bool
+}
+
 // Absorb adds what a later load gave. later holds samples of (end of c, end of
 // later]; nothing in it is counted twice. The result is that of one load over
 // both intervals. later stays as it is.

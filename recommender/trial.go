@@ -142,6 +142,18 @@ func NewTrial(t Terms) *Trial {
 // Bytes is the memory that the trial holds.
 func (t *Trial) Bytes() int { return int(unsafe.Sizeof(*t)) }
 
+// Copy is an independent copy.
+func (t *Trial) Copy() history.Watcher {
+	c := *t
+	return &c
+}
+
+// Like says whether the other one is a trial under the same terms.
+func (t *Trial) Like(other history.Watcher) bool {
+	o, ok := other.(*Trial)
+	return ok && o.terms == t.terms
+}
+
 // Sample takes what one pod used until the given end, in order of time, before
 // it is counted in the sketch. A late sample is left out.
 func (t *Trial) Sample(end int64, cores float64, s *history.Sketch) {

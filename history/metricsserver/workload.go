@@ -1,0 +1,159 @@
+package metricsserver
+
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/history"
+)
+
+// workload is what is kept of one workload.
+type workload struct {
+	usage history.Usage
+	// open are the samples of the steps that are not folded yet.
+	open map[containerID]*samples
+	// step, window and mask are those of the newest query.
+	step, window, mask time.Duration
+	// asked says that there was a query.
+	asked bool
+	// incomplete means that the last answer lacked some of a container's usage.
+	incomplete bool
+}
+
+// samples are of one container, in order of time.
+type samples struct {
+	cpu, memory series
+}
+
+type series struct {
+	ends   []int64
+	values []float64
+}
+
+func (s *series) add(end int64, value float64) {
+	s.ends, s.values = append(s.ends, end), append(s.values, value)
+}
+
+func newWorkload(key history.WorkloadKey) *workload {
+	return &workload{
+		usage: history.Usage{Workload: key, Containers: map[string]*history.Container{}},
+		open:  map[containerID]*samples{},
+		step:  defaultStep, window: defaultWindow,
+	}
+}
+
+// ask takes over what a query is about.
+func (w *workload) ask(q history.Query, mask time.Duration) {
+	w.step, w.window, w.mask, w.asked = q.Step, q.To.Sub(q.From), mask, true
+}
+
+// Samples of a step come one after the other, the last some time after its end:
+// as late as metrics-server's own round and ours.
+const lateRounds = 2
+
+// foldBy is how long samples wait for a first query, which brings step and
+// ceiling. Longer would cost memory for workloads that nobody asks about.
+const foldBy = 30 * time.Minute
+
+// folding is what is folded together.
+type folding struct {
+	step time.Duration
+	mask time.Duration
+}
+
+// fold folds the steps that are over. The caller holds the lock.
+func (s *Source) fold() { s.foldUntil(s.settings.Clock.Now().Add(-lateRounds * s.settings.Every)) }
+
+// foldUntil folds the steps that ended by the given time.
+func (s *Source) foldUntil(until time.Time) {
+	groups := map[folding][]*workload{}
+	for _, w := range s.workloads {
+		if w.due(until) {
+			key := folding{w.step, w.mask}
+			groups[key] = append(groups[key], w)
+		}
+	}
+	for key, group := range groups {
+		s.foldGroup(key, group, until.Truncate(key.step))
+	}
+}
+
+// due says whether there is a step that ended by the given time.
+func (w *workload) due(until time.Time) bool {
+	if !w.asked {
+		until = until.Add(-foldBy)
+	}
+	end := until.Truncate(w.step).Unix()
+	for _, one := range w.open {
+		if first := one.first(); first <= end {
+			return true
+		}
+	}
+	return false
+}
+
+func (one *samples) first() int64 {
+	switch {
+	case len(one.cpu.ends) == 0:
+		return one.memory.ends[0]
+	case len(one.memory.ends) == 0:
+		return one.cpu.ends[0]
+	}
+	return min(one.cpu.ends[0], one.memory.ends[0])
+}
+
+// foldGroup folds the workloads' steps that ended by the given time, which is the
+// end of one.
+func (s *Source) foldGroup(by folding, group []*workload, end time.Time) {
+	q := history.Query{From: time.Unix(0, 0), To: end, Step: by.step, Ceiling: s.ceiling, Watch: history.NewTape}
+	for _, w := range group {
+		q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: w.usage.Workload, MaskStartup: by.mask})
+	}
+	c := history.NewCollector(q)
+	for i, w := range group {
+		for id, one := range w.open {
+			cpu, memory := one.cpu.take(end.Unix()), one.memory.take(end.Unix())
+			c.AddFine(i, id.pod, id.container, history.MetricCPU, cpu.ends, cpu.values)
+			c.AddFine(i, id.pod, id.container, history.MetricMemory, memory.ends, memory.values)
+			if len(one.cpu.ends)+len(one.memory.ends) == 0 {
+				delete(w.open, id)
+			}
+		}
+	}
+	c.EndChunk()
+	for i, later := range c.Usage() {
+		w := group[i]
+		later.Faults = nil
+		w.usage.Absorb(later, nil)
+		w.usage.Retain(end.Add(-w.window))
+		w.usage.Compact()
+	}
+}
+
+// take takes out the samples up to the given end.
+func (s *series) take(end int64) series {
+	n := 0
+	for n < len(s.ends) && s.ends[n] <= end {
+		n++
+	}
+	taken := series{s.ends[:n:n], s.values[:n:n]}
+	s.ends, s.values = s.ends[n:], s.values[n:]
+	return taken
+}
+
+// watch gives a copy of a container the Watcher that the query asks for: a copy of
+// the one that is kept, which begins with the first query that asks for it.
+func (w *workload) watch(q history.Query, name string, copied *history.Container) {
+	kept := w.usage.Containers[name]
+	if q.Watch == nil || kept == nil {
+		return
+	}
+	wanted, ok := q.Watch(w.usage.Workload, name).(history.Keepable)
+	if !ok {
+		kept.Watcher = nil
+		return
+	}
+	if have, ok := kept.Watcher.(history.Keepable); !ok || !have.Like(wanted) {
+		kept.Watcher = wanted
+	}
+	copied.Watcher = kept.Watcher.(history.Keepable).Copy()
+}
