@@ -1,0 +1,134 @@
+package updater
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/sizing"
+)
+
+// Node is where the pod runs.
+type Node struct {
+	Name string `json:"name,omitempty"`
+	// Allocatable is what it has for all pods; zero fields are not known, and
+	// bound nothing.
+	Allocatable sizing.Capacity `json:"allocatable"`
+	// Held is what its pods hold of that, this one included.
+	Held sizing.Capacity `json:"held"`
+	// StaticCPU and StaticMemory mean that its kubelet was seen to refuse
+	// Guaranteed pods another size, or is known to.
+	StaticCPU    bool `json:"staticCPU,omitempty"`
+	StaticMemory bool `json:"staticMemory,omitempty"`
+	// OS is its operating system; empty is not known.
+	OS string `json:"os,omitempty"`
+	// NotAccepting says why its kubelet grants nothing now; empty where it may.
+	NotAccepting string `json:"notAccepting,omitempty"`
+}
+
+// NodeOf is a node with what its pods hold. Pods of other nodes, and those that
+// have ended, hold nothing.
+func NodeOf(node *corev1.Node, pods []*corev1.Pod) Node {
+	n := Node{
+		Name: node.Name, OS: node.Labels[corev1.LabelOSStable],
+		Allocatable: sizing.Capacity{
+			CPUMilli:    sizing.Amount(corev1.ResourceCPU, node.Status.Allocatable),
+			MemoryBytes: sizing.Amount(corev1.ResourceMemory, node.Status.Allocatable),
+		},
+	}
+	for _, c := range node.Status.Conditions {
+		pressed := c.Type == corev1.NodeDiskPressure || c.Type == corev1.NodePIDPressure
+		switch {
+		case pressed && c.Status == corev1.ConditionTrue:
+			n.NotAccepting = "it is under " + string(c.Type)
+		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue:
+			n.NotAccepting = "it is not ready"
+		}
+	}
+	for _, p := range pods {
+		if p.Spec.NodeName != node.Name || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		h := Holds(p)
+		n.Held.CPUMilli += h.CPUMilli
+		n.Held.MemoryBytes += h.MemoryBytes
+	}
+	return n
+}
+
+func of(r corev1.ResourceName, c sizing.Capacity) int64 {
+	if r == corev1.ResourceCPU {
+		return c.CPUMilli
+	}
+	return c.MemoryBytes
+}
+
+// Holds is what a pod takes of its node, as scheduler and kubelet count it:
+// requests as asked for, as granted or as in effect, whichever is most.
+func Holds(pod *corev1.Pod) sizing.Capacity {
+	return sizing.Capacity{
+		CPUMilli:    holds1(pod, corev1.ResourceCPU),
+		MemoryBytes: holds1(pod, corev1.ResourceMemory),
+	}
+}
+
+func holds1(pod *corev1.Pod, r corev1.ResourceName) int64 {
+	// Plain init containers run alone but for the sidecars before them.
+	var running, sidecars, initial int64
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		asks := containerHolds(pod, c, true, r)
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sidecars += asks
+			continue
+		}
+		initial = max(initial, sidecars+asks)
+	}
+	for i := range pod.Spec.Containers {
+		running += containerHolds(pod, &pod.Spec.Containers[i], false, r)
+	}
+	total := max(running+sidecars, initial)
+	if own := pod.Spec.Resources; own != nil {
+		total = max(total, sizing.Amount(r, own.Requests))
+	}
+	return total + sizing.Amount(r, pod.Spec.Overhead)
+}
+
+func containerHolds(pod *corev1.Pod, c *corev1.Container, init bool, r corev1.ResourceName) int64 {
+	most := sizing.Amount(r, c.Resources.Requests)
+	status := statusOf(pod, c.Name, init)
+	if status == nil {
+		return most
+	}
+	granted := sizing.Amount(r, status.AllocatedResources)
+	if status.Resources != nil {
+		granted = max(granted, sizing.Amount(r, status.Resources.Requests))
+	}
+	if p := condition(pod, corev1.PodResizePending); p != nil && p.Reason == corev1.PodReasonInfeasible && granted > 0 {
+		return granted // What can never be is not counted.
+	}
+	return max(most, granted)
+}
+
+// InfeasibleReason tells what an infeasible resize is about from the kubelet's
+// message.
+func InfeasibleReason(message string) v1alpha1.Reason {
+	for _, known := range []struct {
+		words  string
+		reason v1alpha1.Reason
+	}{
+		{`CPU Manager policy "static"`, v1alpha1.ReasonStaticCPUManager},
+		{`Memory Manager policy "Static"`, v1alpha1.ReasonStaticMemoryManager},
+		{"enough capacity", v1alpha1.ReasonNodeTooSmall},
+		{"Windows", v1alpha1.ReasonUnsupportedPlatform},
+		{"not supported on this node", v1alpha1.ReasonUnsupportedPlatform},
+		{"is disabled", v1alpha1.ReasonResizeUnsupported},
+		{"swap is not supported", v1alpha1.ReasonResizeUnsupported},
+	} {
+		if strings.Contains(message, known.words) {
+			return known.reason
+		}
+	}
+	return v1alpha1.ReasonResizeInfeasible
+}

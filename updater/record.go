@@ -1,0 +1,295 @@
+package updater
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+)
+
+// The annotations of a pod.
+const (
+	// ResizeAnnotation holds a Record.
+	ResizeAnnotation = "plimsoll.dev/resize"
+	// DriftAnnotation holds a Drift.
+	DriftAnnotation = "plimsoll.dev/drift"
+	// InducedRestartsAnnotation holds InducedRestarts.
+	InducedRestartsAnnotation = "plimsoll.dev/induced-restarts"
+)
+
+// Record is what there is to know of a pod's resizes after a restart of the
+// controller. Times are whole seconds.
+type Record struct {
+	// UID is the pod's; a record of another pod counts for nothing.
+	UID types.UID `json:"uid"`
+	// At is when the record was made.
+	At time.Time `json:"at"`
+	// Intent is the resize under way; nil where none is.
+	Intent *Intent `json:"intent,omitempty"`
+	// Last is how the last one ended.
+	Last *Outcome `json:"last,omitempty"`
+	// Set is what was last asked for, one entry a container and resource that
+	// was ever changed. A spec that says otherwise is another's work.
+	Set []Set `json:"set,omitempty"`
+	// CPU and Memory are when each was last changed.
+	CPU    Moves `json:"cpu,omitzero"`
+	Memory Moves `json:"memory,omitzero"`
+	// Cuts are the last decreases, for as long as they are watched.
+	Cuts []Cut `json:"cuts,omitempty"`
+	// Refusals are what could not be had.
+	Refusals []Refusal `json:"refusals,omitempty"`
+}
+
+// Intent is a resize that was decided on, written before the first patch.
+type Intent struct {
+	At time.Time `json:"at"`
+	// Deadline is when waiting for it ends, by our own clock.
+	Deadline time.Time       `json:"deadline"`
+	Kind     Kind            `json:"kind"`
+	Reason   v1alpha1.Reason `json:"reason"`
+	// Steps are sent one after the other, each when the one before has taken
+	// effect.
+	Steps []Step `json:"steps"`
+	// Before is, for what is lowered, what the harm was then: the percentage of
+	// CFS periods throttled, or of time stalled for memory.
+	Before []Level `json:"before,omitempty"`
+}
+
+// Level is a percentage of one resource of one container.
+type Level struct {
+	Container string              `json:"container"`
+	Resource  corev1.ResourceName `json:"resource"`
+	Percent   float64             `json:"percent"`
+}
+
+// Kind is what an intent is for.
+type Kind string
+
+// The kinds.
+const (
+	// KindResize goes towards the target.
+	KindResize Kind = "Resize"
+	// KindRollback undoes a decrease that did harm.
+	KindRollback Kind = "Rollback"
+	// KindRestore puts back what the spec said before a resize that came to
+	// nothing.
+	KindRestore Kind = "Restore"
+)
+
+// Outcome is how a resize ended.
+type Outcome struct {
+	At     time.Time       `json:"at"`
+	Kind   Kind            `json:"kind"`
+	Reason v1alpha1.Reason `json:"reason"`
+	State  State           `json:"state"`
+	// Changes are those that took effect.
+	Changes []Change `json:"changes,omitempty"`
+	// Restarts are the containers that it restarted.
+	Restarts []string `json:"restarts,omitempty"`
+}
+
+// Set is a size that was asked for.
+type Set struct {
+	Container string              `json:"container"`
+	Resource  corev1.ResourceName `json:"resource"`
+	Size      Size                `json:"size"`
+}
+
+// Moves are when a resource of the pod was last changed; zero is never.
+type Moves struct {
+	Increased time.Time `json:"increased,omitzero"`
+	Decreased time.Time `json:"decreased,omitzero"`
+}
+
+// Cut is a decrease that is watched.
+type Cut struct {
+	Change
+	At time.Time `json:"at"`
+	// Before is the level of harm before it, in percent; 0 where there was none
+	// or it was not known.
+	Before float64 `json:"before,omitempty"`
+}
+
+// Refusal is a size that could not be had.
+type Refusal struct {
+	At       time.Time           `json:"at"`
+	Node     string              `json:"node"`
+	Resource corev1.ResourceName `json:"resource"`
+	Reason   v1alpha1.Reason     `json:"reason"`
+	Message  string              `json:"message,omitempty"`
+	// From and To are what the pod asked for in all, before and then.
+	From Size `json:"from"`
+	To   Size `json:"to"`
+	// Allocatable is what the node had for all pods, and Free what of it was
+	// free; 0 where not known.
+	Allocatable int64 `json:"allocatable,omitempty"`
+	Free        int64 `json:"free,omitempty"`
+	// Until is when it may be tried again; zero is never on this node.
+	Until time.Time `json:"until,omitzero"`
+	// Count is how often in a row.
+	Count int `json:"count,omitempty"`
+}
+
+// maxRefusals bounds the annotation.
+const maxRefusals = 8
+
+// maxAnnotation is more than a record can need, and less than what all
+// annotations of an object may have.
+const maxAnnotation = 64 << 10
+
+// decode reads an annotation strictly: one value, no unknown fields. An
+// annotation that is not there gives ok = false without an error.
+func decode[T any](annotations map[string]string, key string) (value T, ok bool, err error) {
+	text, there := annotations[key]
+	if !there {
+		return value, false, nil
+	}
+	if len(text) > maxAnnotation {
+		return value, false, fmt.Errorf("annotation %s: %d bytes are more than %d", key, len(text), maxAnnotation)
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&value); err != nil {
+		var zero T
+		return zero, false, fmt.Errorf("annotation %s: %w", key, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		var zero T
+		return zero, false, fmt.Errorf("annotation %s: there is something after the value", key)
+	}
+	return value, true, nil
+}
+
+// encode is an annotation's value.
+func encode(value any) (string, error) {
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+// RecordOf reads a pod's record. A pod without one, and one whose annotation
+// was copied from another pod, have an empty record. An error says what is
+// wrong with the annotation; the record is empty then, too.
+func RecordOf(pod *corev1.Pod) (Record, error) {
+	r, ok, err := decode[Record](pod.Annotations, ResizeAnnotation)
+	if err != nil || !ok || r.UID != pod.UID {
+		return Record{UID: pod.UID}, err
+	}
+	return r, nil
+}
+
+// Encode is the record as the annotation's value.
+func (r Record) Encode() (string, error) { return encode(r) }
+
+func (r *Record) moves(resource corev1.ResourceName) *Moves {
+	if resource == corev1.ResourceCPU {
+		return &r.CPU
+	}
+	return &r.Memory
+}
+
+// landed notes steps of the intent that took effect.
+func (r *Record) landed(steps []Step) {
+	i := r.Intent
+	for _, step := range steps {
+		for _, c := range step.Changes {
+			r.Cuts = slices.DeleteFunc(slices.Clone(r.Cuts), func(cut Cut) bool { return cut.Container == c.Container && cut.Resource == c.Resource })
+			if i.Kind == KindRestore {
+				continue
+			}
+			if c.Grows() {
+				r.moves(c.Resource).Increased = i.At
+				continue
+			}
+			r.moves(c.Resource).Decreased = i.At
+			r.Cuts = append(r.Cuts, Cut{Change: c, At: i.At, Before: i.before(c)})
+		}
+	}
+}
+
+func (r *Record) set(c Change, size Size) {
+	r.Set = slices.Clone(r.Set)
+	for i := range r.Set {
+		if r.Set[i].Container == c.Container && r.Set[i].Resource == c.Resource {
+			r.Set[i].Size = size
+			return
+		}
+	}
+	r.Set = append(r.Set, Set{c.Container, c.Resource, size})
+}
+
+func (i *Intent) before(c Change) float64 {
+	for _, l := range i.Before {
+		if l.Container == c.Container && l.Resource == c.Resource {
+			return l.Percent
+		}
+	}
+	return 0
+}
+
+// close ends the intent: the given number of its steps took effect, and the
+// rest will not be sent. What the spec says now is what was asked for, unless
+// another has written it.
+func (r *Record) close(steps int, state State, spec *corev1.PodSpec, now time.Time) {
+	i := r.Intent
+	r.landed(i.Steps[:steps])
+	r.Last = &Outcome{At: now, Kind: i.Kind, Reason: i.Reason, State: state}
+	for n, s := range i.Steps {
+		if n < steps {
+			r.Last.Changes = append(r.Last.Changes, s.Changes...)
+			r.Last.Restarts = sortedUnion(r.Last.Restarts, s.Restarts)
+		}
+		for _, c := range s.Changes {
+			asked := c.To
+			if container, _ := resizable(spec, c.Container); container != nil && state != Superseded {
+				asked = sizeOf(c.Resource, &container.Resources)
+			}
+			r.set(c, asked)
+		}
+	}
+	r.Intent = nil
+}
+
+// refuse remembers a refusal, in place of an earlier one of the same kind.
+func (r *Record) refuse(f Refusal) {
+	f.Count = 1
+	r.Refusals = slices.DeleteFunc(slices.Clone(r.Refusals), func(old Refusal) bool {
+		if old.Resource == f.Resource && old.Reason == f.Reason && old.Node == f.Node {
+			f.Count = old.Count + 1
+			return true
+		}
+		return false
+	})
+	if wait := patience(f.Reason); wait > 0 {
+		f.Until = f.At.Add(min(wait<<min(f.Count-1, 16), longestPatience))
+	}
+	r.Refusals = append(r.Refusals, f)
+	if extra := len(r.Refusals) - maxRefusals; extra > 0 {
+		r.Refusals = r.Refusals[extra:]
+	}
+}
+
+// longestPatience is how long something that once failed is left at most: a
+// node's room can come back any time, and six hours are a shift.
+const longestPatience = 6 * time.Hour
+
+// patience is after how long something may be tried for the second time; it
+// doubles each time. 0 is never, on this node.
+func patience(reason v1alpha1.Reason) time.Duration {
+	switch reason {
+	case v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonCappedByLimitRange:
+		return time.Minute // The API server answers, and nothing was written.
+	case v1alpha1.ReasonResizeRefused:
+		return time.Hour
+	case v1alpha1.ReasonResizeDeferred, v1alpha1.ReasonResizeFailed, v1alpha1.ReasonResizeTimedOut:
+		return 10 * time.Minute
+	}
+	return 0
+}

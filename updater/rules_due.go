@@ -1,0 +1,206 @@
+package updater
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/recommender/verdict"
+)
+
+// withheld: what the recommendation publishes and does not want applied. What
+// the process makes of a change is judged by the pod's own spec, below.
+func withheld(p *plan) ruling {
+	for i := range p.lines {
+		l := &p.lines[i]
+		w := l.want.Withheld
+		if w == nil || w.Reason == v1alpha1.ReasonRuntimeNeedsRestart || w.Reason == v1alpha1.ReasonRuntimePinned || l.goal == l.now {
+			continue
+		}
+		l.goal = l.now
+		p.hold(l, Skip, w.Reason, time.Time{}, "%s", w.Message)
+	}
+	return ruling{}
+}
+
+// outside: a line is changed when its request is not as good as the target, or
+// its own limit not enough, and the change is worth making. A kill is evidence
+// enough, and so is throttling where the change is worth it.
+func outside(p *plan) ruling {
+	p.due = true
+	for i := range p.lines {
+		l := &p.lines[i]
+		if l.rollback || l.goal == l.now || !p.isDue(l) {
+			continue
+		}
+		if r := p.onlyRollback; r != nil {
+			p.hold(l, r.action, r.reason, r.until, "%s", r.note)
+			continue
+		}
+		l.next = l.goal
+	}
+	return ruling{}
+}
+
+func (p *plan) isDue(l *line) bool {
+	up := l.now.grows(l.goal)
+	if up && l.killed {
+		return true
+	}
+	lower, upper := l.want.Lower, l.want.Upper
+	if lower == 0 || l.want.Floor.Request > 0 {
+		lower = min(max(lower, l.want.Floor.Request), l.goal.Request)
+	}
+	beyond := l.now.Request < lower || upper > 0 && l.now.Request > max(upper, l.goal.Request) ||
+		l.now.Limit > l.now.Request && l.goal.Limit > l.now.Limit
+	return (beyond || up && l.throttled) && p.worthwhile(l, l.goal)
+}
+
+// process: a limit that the process would not follow while it runs is left as
+// it is; where it is one figure with the request, so is that. A request by
+// itself is always followed.
+func process(p *plan) ruling {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if l.rollback || l.next.Limit == l.now.Limit {
+			continue
+		}
+		result, v := p.verdictOf(l)
+		reason := v1alpha1.ReasonRuntimePinned
+		switch {
+		case v != verdict.StartOnly && v != verdict.Pinned:
+			continue
+		case v == verdict.StartOnly && l.restartsFor():
+			continue // The next rule asks whether it may.
+		case v == verdict.StartOnly:
+			reason = v1alpha1.ReasonRuntimeNeedsRestart
+		}
+		wanted := l.next
+		if l.now.coupled() || p.class == corev1.PodQOSGuaranteed {
+			l.keep()
+		} else {
+			l.keepLimit()
+		}
+		p.hold(l, Skip, reason, time.Time{}, "%s → %s: the process (%s) would not see the limit; %s",
+			l.now.text(l.resource), wanted.text(l.resource), result.Runtime, lowerFirst(reason.Meaning()))
+		p.d.Held[len(p.d.Held)-1].Advice = result.AdviceFor(l.resource)
+	}
+	return ruling{}
+}
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return string(s[0]|0x20) + s[1:]
+}
+
+// restart: the kubelet restarts a container when a resource with the policy
+// RestartContainer changes in any way. One that is down anyhow may be started
+// anew.
+func restart(p *plan) ruling {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if !l.active() || !l.restartsFor() {
+			continue
+		}
+		status := statusOf(p.in.Pod, l.container.Name, l.init)
+		down := status != nil && status.State.Running == nil
+		if down || p.mayRestart() && !p.in.Workload.Batch {
+			l.restart = true
+			continue
+		}
+		note := "update.restart.allow is Never"
+		switch {
+		case p.in.Workload.Batch:
+			note = "the workload runs to an end"
+		case p.in.Policy.Update.Restart != v1alpha1.RestartNever:
+			note = p.in.Restart.Note
+		}
+		l.keep()
+		action := Skip
+		if !p.in.Restart.Until.IsZero() {
+			action = Wait
+		}
+		p.hold(l, action, v1alpha1.ReasonRestartNotAllowed, p.in.Restart.Until, "its resizePolicy restarts the container; %s", note)
+	}
+	return ruling{}
+}
+
+func batch(p *plan) ruling {
+	if p.in.Workload.Batch {
+		p.lowerNothing(Skip, v1alpha1.ReasonBatchOnlyGrows, "the next run starts from the recommendation")
+	}
+	return ruling{}
+}
+
+// lowerNothing takes back every decrease.
+func (p *plan) lowerNothing(action Action, reason v1alpha1.Reason, note string) {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if l.rollback || !l.now.lowers(l.next) {
+			continue
+		}
+		l.noLower()
+		p.hold(l, action, reason, time.Time{}, "%s", note)
+	}
+}
+
+// raiseNothing takes back every increase.
+func (p *plan) raiseNothing(action Action, reason v1alpha1.Reason, note string) {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if !l.raises() {
+			continue
+		}
+		l.noRaise()
+		p.hold(l, action, reason, time.Time{}, "%s", note)
+	}
+}
+
+// pace is what differs between the resources.
+func (p *plan) pace(r corev1.ResourceName) (cooldown time.Duration, maxStep int) {
+	if r == corev1.ResourceCPU {
+		return p.in.Policy.Pace.CPUDecreaseCooldown, p.in.Policy.Pace.CPUMaxStepPercent
+	}
+	return p.in.Policy.Pace.MemoryDecreaseCooldown, p.in.Policy.Pace.MaxStepPercent
+}
+
+func cooldown(p *plan) ruling {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if !l.active() || l.rollback {
+			continue
+		}
+		moves := p.record.moves(l.resource)
+		last, wait, what := moves.Decreased, time.Duration(0), "decrease"
+		if l.up() {
+			if l.killed {
+				continue
+			}
+			last, wait, what = moves.Increased, p.in.Policy.Pace.IncreaseCooldown, "increase"
+		} else {
+			wait, _ = p.pace(l.resource)
+		}
+		if last.IsZero() || p.now.Sub(last) >= wait {
+			continue
+		}
+		l.keep()
+		p.hold(l, Wait, v1alpha1.ReasonCoolingDown, last.Add(wait), "the last %s was %s ago, and two are %s apart", what, p.now.Sub(last), wait)
+	}
+	return ruling{}
+}
+
+// fresh says that a pod was made after its target, and has not been changed
+// since: it never had what the target is compared with, and goes there at once.
+func (p *plan) fresh() bool {
+	changed := p.in.Target.ChangedAt
+	return !changed.IsZero() && p.in.Pod.CreationTimestamp.After(changed) && len(p.record.Set) == 0
+}
+
+// describeCap is the words of a decrease that a step bounds.
+func describeCap(l *line, wanted Size, percent int) string {
+	return fmt.Sprintf("%s → %s by steps of %d%%", l.now.text(l.resource), wanted.text(l.resource), percent)
+}

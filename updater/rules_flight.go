@@ -1,0 +1,219 @@
+package updater
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+)
+
+// resumeWithin is how long the second step of a resize may follow the first
+// without a new look at everything.
+const resumeWithin = time.Minute
+
+// underWay: a resize that was sent is waited for, continued, or put back; one
+// that has ended is noted, and the next may be decided on.
+func underWay(p *plan) ruling {
+	i := p.record.Intent
+	if i == nil {
+		return ruling{}
+	}
+	o := Observe(p.in.Pod, p.record)
+	late := !p.now.Before(i.Deadline)
+	switch o.State {
+	case Unsent:
+		// We stopped between the intent and the patch. Nothing happened.
+		p.record.Intent, p.changed = nil, true
+		return ruling{note: "the last resize was not sent, and is decided on anew"}
+	case Superseded:
+		return p.end(0, o, "somebody else has resized the pod meanwhile")
+	case Done:
+		if o.Sent < len(i.Steps) && p.mayResume(i) {
+			return p.resume(i, o.Sent)
+		}
+		return p.end(o.Sent, o, "the last resize is done")
+	case Restarting:
+		if late {
+			return p.end(o.Sent, o, "the last resize is in effect; the pod has not become ready")
+		}
+		return p.await(o, v1alpha1.ReasonResizeInProgress, "a container was restarted for it, and the pod is not ready yet", i.Deadline)
+	}
+	if i.Kind == KindRestore {
+		if late || o.State == Infeasible {
+			return p.end(0, o, "what was to be put back is still pending")
+		}
+		return p.await(o, v1alpha1.ReasonResizeInProgress, "the spec was put back, and the kubelet has not confirmed it", i.Deadline)
+	}
+	return p.pending(i, o, late)
+}
+
+// pending is a resize that is neither done nor to be put back yet.
+func (p *plan) pending(i *Intent, o Observation, late bool) ruling {
+	step := i.Steps[o.Sent-1]
+	switch o.State {
+	case Infeasible:
+		return p.restore(i, o, InfeasibleReason(o.Message), "it is infeasible on this node")
+	case Deferred:
+		switch until := i.At.Add(p.in.Policy.Update.DeferTimeout); {
+		case p.now.Before(until):
+			return p.await(o, v1alpha1.ReasonResizeDeferred, "the node does not grant it now", until)
+		case step.onlyLowers():
+			// It holds no room that anybody could use.
+			return p.end(o.Sent, o, "a decrease is deferred, and stays so")
+		}
+		return p.restore(i, o, v1alpha1.ReasonResizeDeferred, "the node did not grant it in time, and its claim keeps others away")
+	case Errored:
+		if !late {
+			return p.await(o, v1alpha1.ReasonResizeFailed, "the kubelet could not carry it out, and tries again", i.Deadline)
+		}
+		return p.restore(i, o, v1alpha1.ReasonResizeFailed, "the kubelet could not carry it out in time")
+	}
+	if !late {
+		return p.await(o, v1alpha1.ReasonResizeInProgress, "the kubelet is at it", i.Deadline)
+	}
+	return p.restore(i, o, v1alpha1.ReasonResizeTimedOut, "the kubelet did not finish it in time")
+}
+
+func (p *plan) await(o Observation, reason v1alpha1.Reason, note string, until time.Time) ruling {
+	return ruling{action: Wait, reason: reason, note: withMessage(note, o.Message), until: until}
+}
+
+func withMessage(note, message string) string {
+	if message == "" {
+		return note
+	}
+	return note + ": " + message
+}
+
+// end notes how the resize ended, and lets the next be decided on.
+func (p *plan) end(landed int, o Observation, note string) ruling {
+	p.record.close(landed, o.State, &p.in.Pod.Spec, p.now)
+	p.d.Ended, p.changed = p.record.Last, true
+	for i := range p.lines {
+		// A kill before a change of memory was at another size.
+		l := &p.lines[i]
+		l.killed = l.killed && l.killedAt.After(p.record.Memory.Increased) && l.killedAt.After(p.record.Memory.Decreased)
+	}
+	return ruling{note: withMessage(note, o.Message)}
+}
+
+// mayResume: the rest of a resize is sent without deciding anew, unless time has
+// passed, changes are stopped, or a container was killed meanwhile.
+func (p *plan) mayResume(i *Intent) bool {
+	killed := slices.ContainsFunc(p.lines, func(l line) bool { return l.killedAt.After(i.At) })
+	return p.in.Switch == SwitchOff && p.now.Sub(i.At) < resumeWithin && !killed
+}
+
+func (p *plan) resume(i *Intent, sent int) ruling {
+	rest := i.Steps[sent:]
+	p.d.Steps = rest
+	action := Resize
+	if i.Kind == KindRollback {
+		action = Revert
+	}
+	return ruling{action: action, reason: i.Reason, note: "the first step has taken effect; next " + describe(rest)}
+}
+
+// restore puts back what the spec said before the step that came to nothing,
+// and remembers what could not be had.
+func (p *plan) restore(i *Intent, o Observation, reason v1alpha1.Reason, why string) ruling {
+	failed := i.Steps[o.Sent-1]
+	back := Step{}
+	for _, c := range failed.Changes {
+		back.Changes = append(back.Changes, c.reversed())
+	}
+	if len(failed.Restarts) > 0 && o.State != Infeasible && o.State != Deferred {
+		back.Restarts = failed.Restarts
+	}
+	before := specWith(&p.in.Pod.Spec, back.Changes)
+	p.record.close(o.Sent-1, o.State, &p.in.Pod.Spec, p.now)
+	p.d.Ended = p.record.Last
+	p.refuse(failed, reason, o.Message, before, &p.in.Pod.Spec)
+	p.begin(KindRestore, reason, []Step{back})
+	p.d.Steps = []Step{back}
+	return ruling{action: Revert, reason: reason, note: withMessage(fmt.Sprintf("put back (%s), since %s", back, why), o.Message)}
+}
+
+// stalledTooMuch is the percentage of time waiting for memory at which memory
+// counts as short: a container that works set in memory hardly ever waits.
+const stalledTooMuch = 10
+
+// risen is by how many points a level must have risen before it is a decrease's
+// doing.
+const risen = 5
+
+// notReadyWithin is how soon after a decrease a pod must have become unready
+// for it to be the decrease's doing.
+const notReadyWithin = 10 * time.Minute
+
+// watchFor is how long a decrease is watched: until the next one could be made.
+func watchFor(r corev1.ResourceName, policy Policy) time.Duration {
+	if r == corev1.ResourceCPU {
+		return policy.Pace.CPUDecreaseCooldown
+	}
+	return policy.Pace.MemoryDecreaseCooldown
+}
+
+// harm: a decrease that was followed by what the policy calls harm is undone.
+func harm(p *plan) ruling {
+	var notes []string
+	for _, cut := range p.record.Cuts {
+		l := p.line(cut.Container, cut.Resource)
+		if l == nil || l.now != cut.To || p.now.Sub(cut.At) > watchFor(cut.Resource, p.in.Policy) {
+			continue
+		}
+		what := p.harmAfter(cut, l)
+		if what == "" || !l.now.grows(cut.From) || covers(l.goal, cut.From) && l.killed {
+			continue // Nothing, or the target goes there by itself.
+		}
+		l.rollback, l.next = true, cut.From
+		p.d.Floors = append(p.d.Floors, Floor{cut.Container, cut.Resource, cut.From})
+		notes = append(notes, fmt.Sprintf("%s after %s", what, cut.Change))
+	}
+	if len(notes) == 0 {
+		return ruling{}
+	}
+	p.d.Message = notes[0]
+	return ruling{note: notes[0]}
+}
+
+func covers(a, b Size) bool { return a.Request >= b.Request && a.Limit >= b.Limit }
+
+// harmAfter says what harm followed a decrease; empty is none.
+func (p *plan) harmAfter(cut Cut, l *line) string {
+	u := &p.in.Policy.Update
+	on := func(e v1alpha1.RollbackOn) bool { return slices.Contains(u.RollbackOn, e) }
+	level := p.harmOf(cut.Container, cut.Resource)
+	over := func(threshold float64) bool { return level != nil && *level >= threshold && *level >= cut.Before+risen }
+
+	if cut.Resource == corev1.ResourceCPU {
+		if on(v1alpha1.RollbackOnThrottling) && over(float64(u.ThrottledPercent)) {
+			return fmt.Sprintf("%.0f%% of CFS periods are throttled, %.0f%% before", *level, cut.Before)
+		}
+	} else {
+		if on(v1alpha1.RollbackOnOOM) && l.killedAt.After(cut.At) {
+			return "the container was killed for want of memory"
+		}
+		if on(v1alpha1.RollbackOnMemoryPressure) && over(stalledTooMuch) {
+			return fmt.Sprintf("the container waits for memory %.0f%% of the time, %.0f%% before", *level, cut.Before)
+		}
+	}
+	unready := notReadySince(p.in.Pod)
+	if on(v1alpha1.RollbackOnNotReady) && unready.After(cut.At) && unready.Sub(cut.At) < notReadyWithin {
+		return "the pod has become unready"
+	}
+	return ""
+}
+
+// notReadySince is since when a pod is not ready; zero where it is.
+func notReadySince(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,204 @@
+package updater
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/sizing"
+)
+
+// Size is a request and a limit of one resource, in milli-CPU or bytes; 0 is
+// unset.
+type Size struct {
+	Request int64 `json:"request,omitempty"`
+	Limit   int64 `json:"limit,omitempty"`
+}
+
+// sizeOf is what a container asks for.
+func sizeOf(r corev1.ResourceName, of *corev1.ResourceRequirements) Size {
+	return Size{Request: sizing.Amount(r, of.Requests), Limit: sizing.Amount(r, of.Limits)}
+}
+
+// grows says whether a change asks for more: of the request, or of the limit
+// where the request stays.
+func (s Size) grows(to Size) bool {
+	return to.Request > s.Request || to.Request == s.Request && to.Limit > s.Limit
+}
+
+// lowers says whether either side becomes less. A limit where there was none is
+// less than before.
+func (s Size) lowers(to Size) bool { return to.Request < s.Request || s.lowersLimit(to) }
+
+func (s Size) lowersLimit(to Size) bool { return to.Limit > 0 && (s.Limit == 0 || to.Limit < s.Limit) }
+
+// coupled says whether request and limit are one figure.
+func (s Size) coupled() bool { return s.Limit > 0 && s.Request == s.Limit }
+
+// text writes a size as request/limit, or the request alone where there is no
+// limit.
+func (s Size) text(r corev1.ResourceName) string {
+	figure := func(v int64) string {
+		if v == 0 {
+			return "unset"
+		}
+		q := sizing.Quantity(r, v)
+		return q.String()
+	}
+	if s.Limit == 0 || s.coupled() {
+		return figure(s.Request)
+	}
+	return figure(s.Request) + "/" + figure(s.Limit)
+}
+
+// Change is what becomes of one resource of one container.
+type Change struct {
+	Container string `json:"container"`
+	// Init means that it is a native sidecar, among the init containers.
+	Init     bool                `json:"init,omitempty"`
+	Resource corev1.ResourceName `json:"resource"`
+	From     Size                `json:"from"`
+	To       Size                `json:"to"`
+}
+
+// Grows says whether the change asks for more.
+func (c Change) Grows() bool { return c.From.grows(c.To) }
+
+// String is the change as a person reads it.
+func (c Change) String() string {
+	return fmt.Sprintf("%s %s %s → %s", c.Container, c.Resource, c.From.text(c.Resource), c.To.text(c.Resource))
+}
+
+func (c Change) reversed() Change {
+	c.From, c.To = c.To, c.From
+	return c
+}
+
+// Step is one patch to pods/resize. After each step, requests are at most
+// limits, and the QoS class is what it was.
+type Step struct {
+	Changes []Change `json:"changes"`
+	// Restarts are the containers that the kubelet restarts for it.
+	Restarts []string `json:"restarts,omitempty"`
+}
+
+func (s Step) String() string {
+	texts := make([]string, len(s.Changes))
+	for i, c := range s.Changes {
+		texts[i] = c.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// onlyLowers says whether no key of the step becomes more.
+func (s Step) onlyLowers() bool {
+	for _, c := range s.Changes {
+		if c.To.Request > c.From.Request || c.From.Limit > 0 && c.To.Limit > c.From.Limit {
+			return false
+		}
+	}
+	return true
+}
+
+// has says whether the step changes a resource.
+func (s Step) has(r corev1.ResourceName) bool {
+	for _, c := range s.Changes {
+		if c.Resource == r {
+			return true
+		}
+	}
+	return false
+}
+
+// Patch is the step as a strategic merge patch of the subresource resize: only
+// the keys that change, containers by name, and the pod's UID and resource
+// version, so that neither another pod of the same name nor a pod that somebody
+// else has changed since is touched.
+func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
+	type resources struct {
+		Requests map[corev1.ResourceName]string `json:"requests,omitempty"`
+		Limits   map[corev1.ResourceName]string `json:"limits,omitempty"`
+	}
+	type container struct {
+		Name      string     `json:"name"`
+		Resources *resources `json:"resources"`
+	}
+	var spec struct {
+		Containers     []container `json:"containers,omitempty"`
+		InitContainers []container `json:"initContainers,omitempty"`
+	}
+	set := func(to *map[corev1.ResourceName]string, r corev1.ResourceName, from, value int64) {
+		if from == value || value == 0 {
+			return
+		}
+		if *to == nil {
+			*to = map[corev1.ResourceName]string{}
+		}
+		q := sizing.Quantity(r, value)
+		(*to)[r] = q.String()
+	}
+	find := func(list *[]container, name string) *resources {
+		for _, c := range *list {
+			if c.Name == name {
+				return c.Resources
+			}
+		}
+		*list = append(*list, container{name, &resources{}})
+		return (*list)[len(*list)-1].Resources
+	}
+	for _, c := range s.Changes {
+		list := &spec.Containers
+		if c.Init {
+			list = &spec.InitContainers
+		}
+		r := find(list, c.Container)
+		set(&r.Requests, c.Resource, c.From.Request, c.To.Request)
+		set(&r.Limits, c.Resource, c.From.Limit, c.To.Limit)
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid, "resourceVersion": resourceVersion},
+		"spec":     spec,
+	})
+}
+
+// eachResizable calls f for every container that can be resized: the regular
+// ones and the native sidecars.
+func eachResizable(spec *corev1.PodSpec, f func(c *corev1.Container, init bool)) {
+	for i := range spec.Containers {
+		f(&spec.Containers[i], false)
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			f(c, true)
+		}
+	}
+}
+
+// resizable finds a container by name; nil where the pod has none of that name
+// that can be resized.
+func resizable(spec *corev1.PodSpec, name string) (found *corev1.Container, init bool) {
+	eachResizable(spec, func(c *corev1.Container, isInit bool) {
+		if c.Name == name {
+			found, init = c, isInit
+		}
+	})
+	return found, init
+}
+
+// statusOf finds a container's status; nil where there is none.
+func statusOf(pod *corev1.Pod, name string, init bool) *corev1.ContainerStatus {
+	list := pod.Status.ContainerStatuses
+	if init {
+		list = pod.Status.InitContainerStatuses
+	}
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
