@@ -73,6 +73,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	root.AddCommand(newController(s))
 	root.AddCommand(newRecommend(s))
 	root.AddCommand(newExplain(s))
 	root.AddCommand(newBacktest(s))

@@ -58,10 +58,9 @@ func DefaultMetricsServer() MetricsServer {
 }
 
 // The bounds of MetricsServer.EverySeconds: metrics-server itself looks every
-// 15 s by default, and a sample a step of five minutes is the least that shows
-// a step's peak at all.
+// 15 s by default, and with less than a sample a step there are steps without.
 const (
-	leastEverySeconds = 10
+	leastEverySeconds = 15
 	mostEverySeconds  = 300
 )
 
@@ -161,28 +160,37 @@ func checkPrometheus(d *decoder, path string, s *prometheus.Settings) {
 // can read than a Secret, and names of files that depend on where the
 // controller runs.
 func checkSecrets(d *decoder, path string, v reflect.Value) {
-	switch {
-	case v.Kind() == reflect.Pointer && v.IsNil():
-	case v.Type() == reflect.TypeFor[config.URL]():
-		if u := v.Interface().(config.URL).URL; u != nil && u.User != nil {
-			d.fault(path, "a URL is no place for credentials, and there is no field that names a file instead: use a proxy that needs none")
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			checkSecrets(d, path, v.Elem())
 		}
-	case v.Kind() == reflect.Pointer:
-		checkSecrets(d, path, v.Elem())
-	case v.Kind() == reflect.Struct:
+	case reflect.Struct:
+		if u, ok := v.Interface().(config.URL); ok {
+			checkURL(d, path, u)
+			return
+		}
 		for _, f := range fieldsOf(v.Type()) {
 			checkSecrets(d, path+f.suffix(), v.FieldByIndex(f.index))
 		}
-	case v.Kind() == reflect.Map:
+	case reflect.Map:
 		for _, key := range v.MapKeys() {
 			checkSecrets(d, path+"."+key.String(), v.MapIndex(key))
 		}
-	case v.Kind() == reflect.Slice:
+	case reflect.Slice:
 		for i := range v.Len() {
 			checkSecrets(d, path, v.Index(i))
 		}
-	case v.Kind() == reflect.String && v.Len() > 0:
-		checkText(d, path, v)
+	case reflect.String:
+		if v.Len() > 0 {
+			checkText(d, path, v)
+		}
+	}
+}
+
+func checkURL(d *decoder, path string, u config.URL) {
+	if u.URL != nil && u.User != nil {
+		d.fault(path, "a URL is no place for credentials, and there is no field that names a file instead: use a proxy that needs none")
 	}
 }
 

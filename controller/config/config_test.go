@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 		"a URL of another scheme":  {"sources: [{name: p, prometheus: {url: 'ftp://p'}}]", `line 1: sources[0].prometheus.url: "ftp://p" starts with neither http:// nor https://`},
 		"a number out of range":    {prom + "    maxInFlight: 0\n", "line 5: sources[0].prometheus.maxInFlight: 0 is less than 1"},
 		"a metric that is none":    {prom + "    metrics: {cpuUsage: 'a b'}\n", `line 5: sources[0].prometheus.metrics.cpuUsage: "a b" is not the name of a metric`},
-		"sampling too seldom":      {"sources: [{name: a, metricsServer: {everySeconds: 3600}}]", "line 1: sources[0].metricsServer.everySeconds: write a number from 10 to 300"},
+		"sampling too seldom":      {"sources: [{name: a, metricsServer: {everySeconds: 3600}}]", "line 1: sources[0].metricsServer.everySeconds: write a number from 15 to 300"},
 		"checkpoints nowhere":      {"sources: [{name: a, metricsServer: {checkpoint: Disk}}]", "line 1: sources[0].metricsServer.checkpoint: write ConfigMaps or None"},
 		"two ways to authenticate": {prom + "    http: {bearer_token_file: /a, basic_auth: {username: me, password_file: /b}}\n", "line 5: sources[0].prometheus.http: at most one of basic_auth, oauth2, bearer_token & bearer_token_file must be configured"},
 		"a field of the connection": {

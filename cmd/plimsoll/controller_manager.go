@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/controller"
+	"github.com/plimsoll-dev/plimsoll/controller/config"
+	"github.com/plimsoll-dev/plimsoll/history"
+	source "github.com/plimsoll-dev/plimsoll/history/prometheus"
+	"github.com/plimsoll-dev/plimsoll/workload/live"
+)
+
+// leaseName is the lease by which one of several replicas works.
+const leaseName = "plimsoll"
+
+// leastLease is the shortest lease with which the parts below are longer than a
+// request to a busy API server takes.
+const leastLease = 5 * time.Second
+
+// A replica that cannot renew its lease has to be gone before another may take
+// it. It finds out a retry and a deadline after the last renewal at the latest,
+// and gives up the lease then, which takes half a deadline where the API server
+// does not answer: 0.1 + 0.5 + 0.25 of the lease. With the library's own
+// figures (15 s, 10 s and 2 s) that would be 17 s of 15.
+const (
+	renewShare = 2  // The deadline is a half of the lease.
+	retryShare = 10 // A try is made every tenth of it.
+)
+
+// stopTime is what is left to checkpoints and the lease when the process is
+// asked to stop. A pod has half a minute.
+const stopTime = 25 * time.Second
+
+// assemble makes a manager of the controller and all that serves it.
+func (s *controllerSettings) assemble(ctx context.Context) (manager.Manager, error) {
+	registry := prometheus.NewRegistry()
+	metrics := controller.NewMetrics(registry, controller.MetricsOptions{Sizes: s.metricsLabels})
+	m, err := s.newManager(registry)
+	if err != nil {
+		return nil, err
+	}
+	informers, err := startInformers(ctx, m.GetCache())
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.newLoop(m, metrics)
+	if err != nil {
+		return nil, err
+	}
+	kicks := newKicks(clock.RealClock{}, c.Kick)
+	for _, policies := range []client.Object{&v1alpha1.VerticalPolicy{}, &v1alpha1.ClusterVerticalPolicy{}} {
+		if err := kicks.watch(ctx, m.GetCache(), policies); err != nil {
+			return nil, err
+		}
+	}
+	return m, errors.Join(
+		m.Add(c), m.Add(kicks),
+		m.AddHealthzCheck("loop", c.Healthy),
+		m.AddReadyzCheck("loop", c.Healthy),
+		m.AddReadyzCheck("caches", informers.synced),
+	)
+}
+
+func (s *controllerSettings) newManager(registry prometheus.Gatherer) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return manager.New(s.cluster, manager.Options{
+		Scheme: scheme,
+		Logger: s.log,
+		// What has no informer is an error and not the start of one: it would hold
+		// all of that kind of the cluster in memory.
+		Cache: cache.Options{ByObject: live.CacheOptions(), ReaderFailOnMissingInformer: true},
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor: []client.Object{&corev1.ConfigMap{}},
+		}},
+
+		LeaderElection:                s.leaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       s.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &s.lease,
+		RenewDeadline:                 new(s.lease / renewShare),
+		RetryPeriod:                   new(s.lease / retryShare),
+		GracefulShutdownTimeout:       new(stopTime),
+
+		Metrics:                s.metricsServerOptions(registry),
+		HealthProbeBindAddress: s.healthAddress,
+		PprofBindAddress:       s.pprofAddress,
+	})
+}
+
+// newLoop is the controller itself, with its sources.
+func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metrics) (*controller.Controller, error) {
+	var c *controller.Controller
+	sources, err := s.sources.Open(config.OpenOptions{
+		Observe: func(name string, o source.Outcome, took time.Duration) {
+			metrics.Queried(name, string(o), took.Seconds())
+		},
+		Manager:   m,
+		Namespace: s.namespace,
+		// Sources start when the controller has been made.
+		Owner: func(namespace, pod string) (history.WorkloadKey, bool) { return c.Owner(namespace, pod) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err = controller.New(controller.Options{
+		Client:   m.GetClient(),
+		Reader:   m.GetAPIReader(),
+		Sources:  sources,
+		Default:  s.sources.DefaultSource,
+		Interval: s.interval,
+		Clock:    clock.RealClock{},
+		Events:   m.GetEventRecorder(controller.FieldManager),
+		Metrics:  metrics,
+		Log:      m.GetLogger().WithName("controller"),
+	})
+	return c, err
+}
+
+// informers are those of a cache, by kind.
+type informers map[string]cache.Informer
+
+// startInformers begins to watch what the controller reads, so that a replica
+// that stands by has it all when its turn comes.
+func startInformers(ctx context.Context, c cache.Cache) (informers, error) {
+	all := informers{}
+	for _, o := range append(live.Objects(), &v1alpha1.VerticalRecommendation{}) {
+		kind := fmt.Sprintf("%T", o)
+		informer, err := c.GetInformer(ctx, o, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("watching %s: the cluster does not know the kind; install Plimsoll's custom resources (config/crd): %w", kind, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("watching %s: %w", kind, err)
+		}
+		all[kind] = informer
+	}
+	return all, nil
+}
+
+// synced is a check that fails until all objects have been listed.
+func (all informers) synced(*http.Request) error {
+	for kind, informer := range all {
+		if !informer.HasSynced() {
+			return fmt.Errorf("not all objects of %s have been listed yet", kind)
+		}
+	}
+	return nil
+}
+
+var _ healthz.Checker = informers(nil).synced

@@ -1,0 +1,625 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/test/cluster"
+	"github.com/plimsoll-dev/plimsoll/test/crd"
+)
+
+func TestControllerInACluster(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true})
+	crd.Install(t, c.Config)
+	for name, test := range map[string]func(*testing.T, *controllerBed){
+		"it leads, is healthy and ready, and ends with 0 and without a lease when asked to": leadsAndStops,
+		"a policy is answered at once, and no request to act on pods is made":               answersPolicies,
+		"metrics are for who may read them":                                                 guardsMetrics,
+		"metrics without protection are for everybody":                                      servesPlainMetrics,
+		"a second replica stands by, and takes over when the first stops":                   takesOver,
+		"a replica that cannot reach the API server is gone before another takes over":      stopsWithoutLease,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newControllerBed(t, c)) })
+	}
+}
+
+func leadsAndStops(t *testing.T, b *controllerBed) {
+	p := b.start(t, b.cluster.KubeconfigPath, "--pprof-address", freeAddress(t))
+	p.awaitOK(t, "/readyz")
+	p.awaitOK(t, "/healthz")
+	holder := b.awaitHolder(t, func(holder string) bool { return holder != "" })
+	if host, err := os.Hostname(); err != nil || !strings.HasPrefix(holder, host) {
+		t.Errorf("the lease is held by %q on %q (%v)", holder, host, err)
+	}
+	for _, line := range p.stop(t, 0) {
+		var entry struct{ Time, Level, Msg string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Level == "" || entry.Msg == "" {
+			t.Errorf("a line of the log is not structured: %s", line)
+		}
+	}
+	if holder := b.holder(t); holder != "" {
+		t.Errorf("the lease is still held by %q", holder)
+	}
+}
+
+func answersPolicies(t *testing.T, b *controllerBed) {
+	// With an hour between two looks, it is the policy that starts the second.
+	p := b.start(t, b.cluster.KubeconfigPath, "--interval", "1h")
+	p.awaitOK(t, "/readyz")
+	p.awaitMetric(t, `plimsoll_cycles_total{outcome="Succeeded"}`)
+	labels := map[string]string{"app": "web"}
+	b.create(t, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+			},
+		},
+	})
+	b.create(t, &v1alpha1.VerticalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"},
+		Spec: v1alpha1.VerticalPolicySpec{Target: v1alpha1.Target{
+			Ref: &v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+		}},
+	})
+	await(t, "a recommendation for the Deployment", func(ctx context.Context) (bool, error) {
+		var all v1alpha1.VerticalRecommendationList
+		err := b.client.List(ctx, &all, client.InNamespace(b.namespace))
+		return len(all.Items) == 1, err
+	})
+	p.awaitMetric(t, `plimsoll_source_queries_total{outcome="Answered",source="prometheus"}`)
+	p.stop(t, 0)
+}
+
+func guardsMetrics(t *testing.T, b *controllerBed) {
+	p := b.start(t, b.cluster.KubeconfigPath, "--metrics-secure=true")
+	p.awaitOK(t, "/readyz")
+	b.create(t, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: b.namespace},
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	})
+	b.create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: b.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.namespace},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: b.namespace, Name: "reader"}},
+	})
+	for _, tc := range []struct {
+		who, token string
+		want       int
+	}{
+		{"nobody", "", http.StatusUnauthorized},
+		// The library makes an error of its own of what the API server refuses.
+		{"somebody with a token of their own making", "made.up.token", http.StatusInternalServerError},
+		{"a service account without rights", b.token(t, "stranger"), http.StatusForbidden},
+		{"a service account that may", b.token(t, "reader"), http.StatusOK},
+	} {
+		status, body := p.metrics(t, "https", tc.token)
+		if status != tc.want {
+			t.Errorf("%s gets %d, want %d", tc.who, status, tc.want)
+		}
+		ours := strings.Contains(body, "plimsoll_cycles_total")
+		if ours != (tc.want == http.StatusOK) {
+			t.Errorf("%s gets\n%s", tc.who, body)
+		}
+	}
+	p.stop(t, 0)
+}
+
+func servesPlainMetrics(t *testing.T, b *controllerBed) {
+	p := b.start(t, b.cluster.KubeconfigPath)
+	p.awaitOK(t, "/readyz")
+	status, body := p.metrics(t, "http", "")
+	for _, name := range []string{"plimsoll_cycles_total", "go_goroutines", "process_resident_memory_bytes", "rest_client_requests_total", "leader_election_master_status"} {
+		if status != http.StatusOK || !strings.Contains(body, "\n"+name) {
+			t.Errorf("the answer is %d and lacks %s", status, name)
+		}
+	}
+	p.stop(t, 0)
+}
+
+func takesOver(t *testing.T, b *controllerBed) {
+	first := b.start(t, b.cluster.KubeconfigPath)
+	leader := b.awaitHolder(t, func(holder string) bool { return holder != "" })
+	second := b.start(t, b.cluster.KubeconfigPath)
+	second.awaitOK(t, "/readyz")
+	second.awaitOK(t, "/healthz")
+	if holder := b.holder(t); holder != leader {
+		t.Errorf("with a second replica the holder is %q, before it was %q", holder, leader)
+	}
+	if cycles := second.metric(t, `plimsoll_cycles_total{outcome="Succeeded"}`); cycles != "0" {
+		t.Errorf("the replica that stands by has done %s cycles", cycles)
+	}
+	first.stop(t, 0)
+	b.awaitHolder(t, func(holder string) bool { return holder != "" && holder != leader })
+	second.awaitMetric(t, `plimsoll_cycles_total{outcome="Succeeded"}`)
+	second.stop(t, 0)
+}
+
+// stopsWithoutLease is the end of field case B50: a leader that cannot renew
+// its lease stops writing. The connection to the API server hangs, which takes
+// longer to notice than one that is refused.
+//
+// Field case B50.
+func stopsWithoutLease(t *testing.T, b *controllerBed) {
+	lease := []string{"--lease-duration", "5s"}
+	line := newTrunk(t, b.cluster.Config.Host)
+	first := b.start(t, b.kubeconfigVia(t, line.address()), lease...)
+	leader := b.awaitHolder(t, func(holder string) bool { return holder != "" })
+	first.awaitOK(t, "/readyz")
+	second := b.start(t, b.cluster.KubeconfigPath, lease...)
+	second.awaitOK(t, "/readyz")
+
+	line.hang()
+	b.awaitHolder(t, func(holder string) bool { return holder != leader })
+	select {
+	case <-first.exited:
+	default:
+		t.Error("another replica leads, and the one without a connection is still there")
+	}
+	log := first.awaitExit(t, exitError)
+	if !strings.Contains(strings.Join(log, "\n"), "leader election lost") {
+		t.Errorf("the log does not say why it ended:\n%s", strings.Join(log, "\n"))
+	}
+	second.stop(t, 0)
+}
+
+func TestWithoutAnAPIServerTheControllerDoesNotStart(t *testing.T) {
+	path := writeKubeconfig(t, "https://"+freeAddress(t), nil)
+	r := execute(t, "", "controller", "--prometheus", "http://p:9090", "--kubeconfig", path, "--health-address", "0", "--metrics-address", "0")
+	if r.code != exitError || !strings.Contains(r.err, "setting up the controller") || !strings.Contains(r.err, "connection refused") {
+		t.Errorf("the exit code is %d and the message\n%s", r.code, r.err)
+	}
+}
+
+func TestAllFaultsOfFlagsAndFileAreNamedAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plimsoll.yaml")
+	if err := os.WriteFile(file, []byte("defaultSource: b\nsources:\n- {name: a, prometheus: {ulr: 'http://me:hunter2@p'}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := execute(t, "", "controller", "--config", file, "--interval", "1s", "--lease-duration", "1s", "--namespace", "My",
+		"--health-address", "here", "--metrics-address", "9090", "--metrics-cert-dir", t.TempDir(), "--pprof-address", ":6060",
+		"--log-format", "xml", "--log-level", "loud")
+	if r.code != exitError || r.out != "" {
+		t.Errorf("the exit code is %d, and on standard output stands %q", r.code, r.out)
+	}
+	for _, want := range []string{
+		file + `: line 1: defaultSource: there is no source "b"`,
+		file + ": line 3: sources[0].prometheus.ulr: there is no such field",
+		file + ": line 3: sources[0].prometheus.url: none given",
+		"--interval: ", "--lease-duration: ", "--namespace: ", "--health-address: ", "--metrics-address: ",
+		"--metrics-cert-dir: ", "tls.key", "--pprof-address: ", "--log-format: ", "--log-level: ",
+	} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("the message does not name %q:\n%s", want, r.err)
+		}
+	}
+	if strings.Contains(r.err, "hunter2") {
+		t.Errorf("the message gives a password away:\n%s", r.err)
+	}
+}
+
+func TestFlagsThatNameSources(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"none":                {nil, "name a source of history"},
+		"a file and a server": {[]string{"--config", "plimsoll.yaml", "--prometheus", "http://p"}, "--config names the sources"},
+		"no such file":        {[]string{"--config", "nowhere.yaml"}, "no such file"},
+		"no server":           {[]string{"--prometheus", "p:9090"}, "sources[0].prometheus.url"},
+		"certificates in the clear": {
+			[]string{"--prometheus", "http://p", "--metrics-cert-dir", ".", "--metrics-secure=false"}, "--metrics-cert-dir has no use",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := execute(t, "", append([]string{"controller"}, tc.args...)...)
+			if r.code != exitError || !strings.Contains(r.err, tc.want) {
+				t.Errorf("the exit code is %d and the message %q", r.code, r.err)
+			}
+		})
+	}
+}
+
+func TestOwnNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "namespace")
+	if err := os.WriteFile(file, []byte("of-the-account\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	named := func(string) string { return "of-the-pod" }
+	unnamed := func(string) string { return "" }
+	for name, tc := range map[string]struct{ got, want string }{
+		"the environment comes first":   {ownNamespace(named, file), "of-the-pod"},
+		"then the service account":      {ownNamespace(unnamed, file), "of-the-account"},
+		"outside a pod it is the usual": {ownNamespace(unnamed, file+"-not"), defaultNamespace},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, tc.got, tc.want)
+		}
+	}
+}
+
+// controllerBed is a namespace for controllers to run in, and a server without
+// any history.
+type controllerBed struct {
+	cluster   *cluster.Cluster
+	client    client.Client
+	namespace string
+	history   string
+}
+
+func newControllerBed(t *testing.T, c *cluster.Cluster) *controllerBed {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	cl, err := client.New(c.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "plimsoll-"}}
+	if err := cl.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	t.Cleanup(empty.Close)
+	return &controllerBed{cluster: c, client: cl, namespace: ns.Name, history: empty.URL}
+}
+
+func (b *controllerBed) create(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := b.client.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// token makes a service account and gives its token.
+func (b *controllerBed) token(t *testing.T, name string) string {
+	t.Helper()
+	b.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}})
+	answer, err := b.cluster.Client.CoreV1().ServiceAccounts(b.namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Token
+}
+
+// holder is who holds the lease; empty is nobody.
+func (b *controllerBed) holder(t *testing.T) string {
+	t.Helper()
+	var lease coordinationv1.Lease
+	err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: leaseName}, &lease)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func (b *controllerBed) awaitHolder(t *testing.T, right func(string) bool) (holder string) {
+	t.Helper()
+	await(t, "the lease in other hands", func(context.Context) (bool, error) {
+		holder = b.holder(t)
+		return right(holder), nil
+	})
+	return holder
+}
+
+// kubeconfigVia is a kubeconfig file for the API server at another address.
+func (b *controllerBed) kubeconfigVia(t *testing.T, address string) string {
+	t.Helper()
+	text, err := os.ReadFile(b.cluster.KubeconfigPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writeKubeconfig(t, "https://"+address, text)
+}
+
+// writeKubeconfig writes a kubeconfig file like the given one, or an empty one,
+// for another server.
+func writeKubeconfig(t *testing.T, server string, like []byte) string {
+	t.Helper()
+	if like == nil {
+		like = []byte(`{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`)
+	}
+	config, err := clientcmd.Load(like)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range config.Clusters {
+		c.Server = server
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// process is a controller that runs on its own.
+type process struct {
+	health, address string
+	cmd             *exec.Cmd
+	log             lockedBuffer
+	exited          chan struct{}
+}
+
+// start starts a controller of the bed's namespace, which is killed at the end
+// of the test if it is still there.
+func (b *controllerBed) start(t *testing.T, kubeconfig string, args ...string) *process {
+	t.Helper()
+	p := &process{health: freeAddress(t), address: freeAddress(t), exited: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], append([]string{
+		"controller", "--kubeconfig", kubeconfig, "--namespace", b.namespace, "--prometheus", b.history,
+		"--health-address", p.health, "--metrics-address", p.address, "--metrics-secure=false",
+	}, args...)...)
+	p.cmd.Env = append(os.Environ(), asCommand+"=1")
+	p.cmd.Stderr = &p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // The code is read from the state.
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // It may have ended.
+		<-p.exited
+		if t.Failed() {
+			t.Logf("the log of a controller:\n%s", p.log.String())
+		}
+	})
+	return p
+}
+
+// stop asks the process to end as a kubelet does, and gives the lines of its log.
+func (p *process) stop(t *testing.T, code int) []string {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	return p.awaitExit(t, code)
+}
+
+func (p *process) awaitExit(t *testing.T, code int) []string {
+	t.Helper()
+	select {
+	case <-p.exited:
+	case <-t.Context().Done():
+		t.Fatal("the controller does not end")
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("the exit code is %d, want %d", got, code)
+	}
+	return strings.Split(strings.TrimSpace(p.log.String()), "\n")
+}
+
+func (p *process) awaitOK(t *testing.T, path string) {
+	t.Helper()
+	p.await(t, path, func(ctx context.Context) (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+path, nil)
+		if err != nil {
+			return false, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false, nil // Not listening yet.
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK, nil
+	})
+}
+
+// awaitMetric waits until a metric of plain metrics is above 0.
+func (p *process) awaitMetric(t *testing.T, series string) {
+	t.Helper()
+	p.await(t, series, func(context.Context) (bool, error) {
+		value := p.metric(t, series)
+		return value != "" && value != "0", nil
+	})
+}
+
+func (p *process) metric(t *testing.T, series string) string {
+	t.Helper()
+	_, body := p.metrics(t, "http", "")
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func (p *process) metrics(t *testing.T, scheme, token string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+p.address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // Of its own making.
+	defer transport.CloseIdleConnections()
+	p.await(t, "an answer to "+req.URL.String(), func(context.Context) (bool, error) {
+		resp, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			return false, nil // Not listening yet.
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		status, body = resp.StatusCode, string(text)
+		return true, err
+	})
+	return status, body
+}
+
+// await waits for something of a process that runs.
+func (p *process) await(t *testing.T, what string, ok wait.ConditionWithContextFunc) {
+	t.Helper()
+	await(t, what, func(ctx context.Context) (bool, error) {
+		select {
+		case <-p.exited:
+			return false, errors.New("the controller has ended")
+		default:
+			return ok(ctx)
+		}
+	})
+}
+
+// await asks again and again until the answer is yes; nothing tells of these
+// changes.
+func await(t *testing.T, what string, ok wait.ConditionWithContextFunc) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, ok)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+// freeAddress is an address on loopback where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// trunk forwards connections, until it hangs: it then takes more and lets
+// nothing through, as a network does that drops packets.
+type trunk struct {
+	listener net.Listener
+	hung     chan struct{}
+	once     sync.Once
+}
+
+func newTrunk(t *testing.T, host string) *trunk {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &trunk{listener: l, hung: make(chan struct{})}
+	ctx := t.Context()
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { k.forward(ctx, from, strings.TrimPrefix(host, "https://")) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close() // Which ends Accept.
+		all.Wait()
+	})
+	return k
+}
+
+func (k *trunk) address() string { return k.listener.Addr().String() }
+
+func (k *trunk) hang() { k.once.Do(func() { close(k.hung) }) }
+
+func (k *trunk) forward(ctx context.Context, from io.ReadWriteCloser, host string) {
+	defer from.Close()
+	var to io.ReadWriteCloser
+	to, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	ended := make(chan struct{}, 2)
+	for _, way := range [][2]io.ReadWriter{{from, to}, {to, from}} {
+		go func() {
+			k.copy(way[1], way[0])
+			ended <- struct{}{}
+		}()
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	select {
+	case <-k.hung: // Nobody learns that the other end is gone.
+		<-ctx.Done()
+	default:
+	}
+}
+
+// copy hands on what comes until the line hangs.
+func (k *trunk) copy(to io.Writer, from io.Reader) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		select {
+		case <-k.hung:
+			return
+		default:
+		}
+		if _, werr := to.Write(buffer[:n]); err != nil || werr != nil {
+			return
+		}
+	}
+}
+
+// lockedBuffer is written by one goroutine while another reads.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
