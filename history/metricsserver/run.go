@@ -68,6 +68,10 @@ func (s *Source) round(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	var owned []ownedPod
+	if err == nil {
+		owned = s.owned(list.Items)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.settings.Clock.Now()
@@ -78,7 +82,8 @@ func (s *Source) round(ctx context.Context) {
 		return
 	}
 	s.failed, s.read = nil, now
-	s.take(list.Items)
+	s.pods = len(list.Items)
+	s.take(owned)
 	s.fold()
 	s.forget(now)
 }
@@ -111,20 +116,31 @@ func unconnected(err error) bool {
 	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
 }
 
+// ownedPod is the usage of a pod whose workload is known.
+type ownedPod struct {
+	*metrics.PodMetrics
+	owner history.WorkloadKey
+}
+
+// owned finds the owners, without the lock, since who answers may hold one.
+func (s *Source) owned(pods []metrics.PodMetrics) []ownedPod {
+	owned := make([]ownedPod, 0, len(pods))
+	for i := range pods {
+		if key, ok := s.settings.Owner(pods[i].Namespace, pods[i].Name); ok {
+			owned = append(owned, ownedPod{&pods[i], key})
+		}
+	}
+	return owned
+}
+
 // take adds the samples that are new.
-func (s *Source) take(pods []metrics.PodMetrics) {
-	s.pods = len(pods)
+func (s *Source) take(pods []ownedPod) {
 	for _, w := range s.workloads {
 		w.incomplete = false
 	}
 	live := make(map[containerID]int64, len(s.seen))
-	for i := range pods {
-		pod := &pods[i]
-		key, ok := s.settings.Owner(pod.Namespace, pod.Name)
-		if !ok {
-			continue
-		}
-		w, end := s.workload(key), pod.Timestamp.Unix()
+	for _, pod := range pods {
+		w, end := s.workload(pod.owner), pod.Timestamp.Unix()
 		for _, c := range pod.Containers {
 			id := containerID{pod.Namespace, pod.Name, c.Name}
 			if last, known := s.seen[id]; known && end <= last {

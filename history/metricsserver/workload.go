@@ -54,37 +54,40 @@ const lateRounds = 2
 // ceiling. Longer would cost memory for workloads that nobody asks about.
 const foldBy = 30 * time.Minute
 
-// folding is what is folded together.
+// folding is what workloads have in common that are folded together.
 type folding struct {
-	step time.Duration
-	mask time.Duration
+	step, mask time.Duration
+	asked      bool
+}
+
+// until is the end of the last step to fold, where all samples up to the given
+// time are there.
+func (f folding) until(complete time.Time) time.Time {
+	if !f.asked {
+		complete = complete.Add(-foldBy)
+	}
+	return complete.Truncate(f.step)
 }
 
 // fold folds the steps that are over. The caller holds the lock.
-func (s *Source) fold() { s.foldUntil(s.settings.Clock.Now().Add(-lateRounds * s.settings.Every)) }
-
-// foldUntil folds the steps that ended by the given time.
-func (s *Source) foldUntil(until time.Time) {
+func (s *Source) fold() {
+	complete := s.settings.Clock.Now().Add(-lateRounds * s.settings.Every)
 	groups := map[folding][]*workload{}
 	for _, w := range s.workloads {
-		if w.due(until) {
-			key := folding{w.step, w.mask}
-			groups[key] = append(groups[key], w)
+		f := folding{w.step, w.mask, w.asked}
+		if w.due(f.until(complete)) {
+			groups[f] = append(groups[f], w)
 		}
 	}
-	for key, group := range groups {
-		s.foldGroup(key, group, until.Truncate(key.step))
+	for f, group := range groups {
+		s.foldGroup(f, group, f.until(complete))
 	}
 }
 
-// due says whether there is a step that ended by the given time.
+// due says whether there is a sample up to the given time.
 func (w *workload) due(until time.Time) bool {
-	if !w.asked {
-		until = until.Add(-foldBy)
-	}
-	end := until.Truncate(w.step).Unix()
 	for _, one := range w.open {
-		if first := one.first(); first <= end {
+		if one.first() <= until.Unix() {
 			return true
 		}
 	}
