@@ -116,6 +116,7 @@ func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metr
 		},
 		Manager:   m,
 		Namespace: s.namespace,
+		Lease:     leaseName,
 		// Sources start when the controller has been made.
 		Owner: func(namespace, pod string) (history.WorkloadKey, bool) { return c.Owner(namespace, pod) },
 	})

@@ -43,11 +43,12 @@ func TestControllerInACluster(t *testing.T) {
 	crd.Install(t, c.Config)
 	for name, test := range map[string]func(*testing.T, *controllerBed){
 		"it leads, is healthy and ready, and ends with 0 and without a lease when asked to": leadsAndStops,
-		"a policy is answered at once, and no request to act on pods is made":               answersPolicies,
-		"metrics are for who may read them":                                                 guardsMetrics,
-		"metrics without protection are for everybody":                                      servesPlainMetrics,
-		"a second replica stands by, and takes over when the first stops":                   takesOver,
-		"a replica that cannot reach the API server is gone before another takes over":      stopsWithoutLease,
+		"a policy is answered at once":                                                 answersPolicies,
+		"metrics are for who may read them":                                            guardsMetrics,
+		"metrics without protection are for everybody":                                 servesPlainMetrics,
+		"a second replica stands by, and takes over when the first stops":              takesOver,
+		"what was sampled is kept when it is asked to stop":                            keepsCheckpoint,
+		"a replica that cannot reach the API server is gone before another takes over": stopsWithoutLease,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newControllerBed(t, c)) })
 	}
@@ -165,6 +166,21 @@ func takesOver(t *testing.T, b *controllerBed) {
 	b.awaitHolder(t, func(holder string) bool { return holder != "" && holder != leader })
 	second.awaitMetric(t, `plimsoll_cycles_total{outcome="Succeeded"}`)
 	second.stop(t, 0)
+}
+
+func keepsCheckpoint(t *testing.T, b *controllerBed) {
+	p := b.startWith(t, b.cluster.KubeconfigPath, "--metrics-server")
+	p.awaitOK(t, "/readyz")
+	p.awaitOK(t, "/healthz/metrics-server")
+	p.awaitMetric(t, `plimsoll_cycles_total{outcome="Succeeded"}`)
+	p.stop(t, 0)
+	kept, err := b.cluster.Client.CoreV1().ConfigMaps(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=plimsoll"})
+	if err != nil || len(kept.Items) == 0 {
+		t.Errorf("the checkpoints are %v (%v)", kept.Items, err)
+	}
+	if holder := b.holder(t); holder != "" {
+		t.Errorf("the lease is still held by %q", holder)
+	}
 }
 
 // stopsWithoutLease is the end of field case B50: a leader that cannot renew
@@ -380,13 +396,19 @@ type process struct {
 	exited          chan struct{}
 }
 
-// start starts a controller of the bed's namespace, which is killed at the end
-// of the test if it is still there.
+// start starts a controller whose source is the bed's server.
 func (b *controllerBed) start(t *testing.T, kubeconfig string, args ...string) *process {
+	t.Helper()
+	return b.startWith(t, kubeconfig, append([]string{"--prometheus", b.history}, args...)...)
+}
+
+// startWith starts a controller of the bed's namespace, which is killed at the
+// end of the test if it is still there.
+func (b *controllerBed) startWith(t *testing.T, kubeconfig string, args ...string) *process {
 	t.Helper()
 	p := &process{health: freeAddress(t), address: freeAddress(t), exited: make(chan struct{})}
 	p.cmd = exec.Command(os.Args[0], append([]string{
-		"controller", "--kubeconfig", kubeconfig, "--namespace", b.namespace, "--prometheus", b.history,
+		"controller", "--kubeconfig", kubeconfig, "--namespace", b.namespace,
 		"--health-address", p.health, "--metrics-address", p.address, "--metrics-secure=false",
 	}, args...)...)
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")

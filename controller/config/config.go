@@ -94,6 +94,7 @@ func (f *File) check(d *decoder) {
 		return
 	}
 	var names []string
+	sampled := false
 	for i := range f.Sources {
 		path := fmt.Sprintf("sources[%d]", i)
 		s := &f.Sources[i]
@@ -106,6 +107,10 @@ func (f *File) check(d *decoder) {
 			names = append(names, s.Name)
 		}
 		s.check(d, path)
+		if s.MetricsServer != nil && sampled {
+			d.fault(path+".metricsServer", "another source is metrics-server as well, and there is one: leave one of them out")
+		}
+		sampled = sampled || s.MetricsServer != nil
 	}
 	f.checkDefault(d, names)
 }

@@ -111,12 +111,16 @@ func TestFaults(t *testing.T) {
 			"line 1: sources[0].name: write a name of lower-case letters, digits and dashes, at most 63, by which policies can name the source",
 		},
 		"a name twice": {
-			"defaultSource: a\nsources:\n- {name: a, metricsServer: {}}\n- {name: a, metricsServer: {}}\n",
+			"defaultSource: a\nsources:\n- {name: a, metricsServer: {}}\n- {name: a, prometheus: {url: 'http://p'}}\n",
 			`line 4: sources[1].name: another source is called "a" as well: give each a name of its own`,
+		},
+		"metrics-server twice": {
+			"defaultSource: a\nsources:\n- {name: a, metricsServer: {}}\n- {name: b, metricsServer: {}}\n",
+			"line 4: sources[1].metricsServer: another source is metrics-server as well, and there is one: leave one of them out",
 		},
 		"no kind":                  {"sources: [{name: a}]", "line 1: sources[0]: say what the source is: write prometheus or metricsServer"},
 		"two kinds":                {prom + "  metricsServer: {}\n", "line 2: sources[0]: prometheus and metricsServer are two sources: write an entry for each"},
-		"two sources, no default":  {"sources:\n- {name: a, metricsServer: {}}\n- {name: b, metricsServer: {}}\n", "line 1: defaultSource: there are 2 sources: write which is meant where a policy names none (a, b)"},
+		"two sources, no default":  {"sources:\n- {name: a, metricsServer: {}}\n- {name: b, prometheus: {url: 'http://p'}}\n", "line 1: defaultSource: there are 2 sources: write which is meant where a policy names none (a, b)"},
 		"a default that is none":   {"defaultSource: b\n" + prom, `line 1: defaultSource: there is no source "b": write one of p`},
 		"a text for a number":      {prom + "    maxInFlight: many\n", "line 5: sources[0].prometheus.maxInFlight: write a whole number"},
 		"a number without a unit":  {prom + "    scrapeInterval: 30\n", "line 5: sources[0].prometheus.scrapeInterval: write a duration, such as 30s or 5m"},

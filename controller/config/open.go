@@ -5,9 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	metrics "k8s.io/metrics/pkg/client/clientset/versioned"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/history/metricsserver"
 	"github.com/plimsoll-dev/plimsoll/history/prometheus"
 )
 
@@ -16,10 +23,12 @@ type OpenOptions struct {
 	// Observe is told of every query to a server; nil tells nobody. It is called
 	// from several goroutines.
 	Observe func(source string, o prometheus.Outcome, took time.Duration)
-	// Manager runs what samples, and has the clients for it.
+	// Manager runs what samples, while it leads, and asks whether it still does.
 	Manager manager.Manager
 	// Namespace is the controller's own, where checkpoints are kept.
 	Namespace string
+	// Lease is the name of the controller's lease, which stands for it in events.
+	Lease string
 	// Owner is the workload that a pod of the cluster belongs to, as far as is
 	// known. It is asked when the manager has started.
 	Owner func(namespace, pod string) (history.WorkloadKey, bool)
@@ -43,11 +52,48 @@ func (f *File) Open(o OpenOptions) (map[string]history.Source, error) {
 
 func (s *Source) open(o OpenOptions) (history.Source, error) {
 	if s.MetricsServer != nil {
-		return nil, errors.New("metrics-server cannot be sampled by this build")
+		return s.sample(o)
 	}
 	settings := *s.Prometheus
 	if o.Observe != nil {
 		settings.Observe = func(outcome prometheus.Outcome, took time.Duration) { o.Observe(s.Name, outcome, took) }
 	}
 	return prometheus.New(settings)
+}
+
+// sample makes a source that samples metrics-server as long as the manager
+// leads.
+func (s *Source) sample(o OpenOptions) (history.Source, error) {
+	usage, err := metrics.NewForConfigAndClient(o.Manager.GetConfig(), o.Manager.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	settings := metricsserver.Settings{
+		Pods:  usage.MetricsV1beta1().PodMetricses(corev1.NamespaceAll),
+		Owner: o.Owner,
+		Every: time.Duration(s.MetricsServer.EverySeconds) * time.Second,
+		Log:   o.Manager.GetLogger().WithName(s.Name),
+	}
+	if s.MetricsServer.Checkpoint == CheckpointConfigMaps {
+		cluster, err := kubernetes.NewForConfigAndClient(o.Manager.GetConfig(), o.Manager.GetHTTPClient())
+		if err != nil {
+			return nil, err
+		}
+		settings.Checkpoints = metricsserver.NewConfigMaps(cluster.CoreV1().ConfigMaps(o.Namespace))
+		settings.Notify = o.notify()
+	}
+	source, err := metricsserver.New(settings)
+	if err != nil {
+		return nil, err
+	}
+	return source, errors.Join(o.Manager.Add(source), o.Manager.AddHealthzCheck(s.Name, source.Check))
+}
+
+// notify tells of trouble by an event beside those of the lease.
+func (o *OpenOptions) notify() func(v1alpha1.Reason, error) {
+	events := o.Manager.GetEventRecorder("plimsoll")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Lease}}
+	return func(reason v1alpha1.Reason, err error) {
+		events.Eventf(lease, nil, corev1.EventTypeWarning, string(reason), "Checkpoint", "%s", err)
+	}
 }
