@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	shared.once.Do(func() {
-		shared.cluster, shared.err = cluster.Launch(t.Context(), cluster.Options{ControlPlaneOnly: true})
+		shared.cluster, shared.err = cluster.Launch(t.Context(), cluster.Options{ControlPlaneOnly: true, AuditLog: true})
 		if shared.err == nil {
 			crd.Install(t, shared.cluster.Config)
 		}
@@ -68,6 +68,9 @@ type bed struct {
 	clock     *testclock.FakeClock
 	source    *source
 	events    *events.FakeRecorder
+	// controller's client, and the name under which it is known to the audit log.
+	controlled client.Client
+	agent      string
 	*Controller
 }
 
@@ -77,7 +80,18 @@ var now = time.Date(2026, 11, 29, 12, 0, 45, 0, time.UTC)
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	config := apiServer(t)
+	c := newClient(t, apiServer(t))
+	b := &bed{T: t, client: c, controlled: c, clock: testclock.NewFakeClock(now), source: newSource()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	b.create(namespace)
+	b.namespace = namespace.Name
+	t.Cleanup(b.clear)
+	b.restart()
+	return b
+}
+
+func newClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -88,13 +102,16 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{T: t, client: c, clock: testclock.NewFakeClock(now), source: newSource()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	b.create(namespace)
-	b.namespace = namespace.Name
-	t.Cleanup(b.clear)
+	return c
+}
+
+// asUser gives the controller a name of its own in the audit log.
+func (b *bed) asUser(agent string) {
+	b.Helper()
+	config := rest.CopyConfig(apiServer(b.T))
+	config.UserAgent, b.agent = agent, agent
+	b.controlled = newClient(b.T, config)
 	b.restart()
-	return b
 }
 
 // restart replaces the controller by a new one, which knows only what the API
@@ -104,7 +121,7 @@ func (b *bed) restart() {
 	b.events = events.NewFakeRecorder(1000)
 	var err error
 	b.Controller, err = New(Options{
-		Client: b.client, Sources: map[string]history.Source{"prometheus": b.source}, Default: "prometheus",
+		Client: b.controlled, Sources: map[string]history.Source{"prometheus": b.source}, Default: "prometheus",
 		Clock: b.clock, Events: b.events, Log: testr.New(b.T),
 	})
 	if err != nil {
@@ -214,6 +231,8 @@ type source struct {
 	// cpu and memory are what one pod's container app uses in the step that ends
 	// then; negative is no sample.
 	cpu, memory func(end time.Time) float64
+	// raw has negative samples given as they are.
+	raw bool
 	// begins is when the history begins.
 	begins time.Time
 	// err fails every load, fault comes with every workload.
@@ -251,7 +270,7 @@ func (s *source) Load(_ context.Context, q history.Query) ([]history.Usage, erro
 				continue
 			}
 			for m, value := range map[history.Metric]float64{history.MetricCPU: s.cpu(end), history.MetricMemory: s.memory(end)} {
-				if value >= 0 {
+				if value >= 0 || s.raw {
 					collector.Add(w, "pod-1", "app", m, []int64{end.Unix()}, []float64{value})
 				}
 			}

@@ -202,6 +202,35 @@ func TestARefusedOrPartialAnswerLowersNothing(t *testing.T) {
 	}
 }
 
+// Field case B08: samples that cannot be true, among ones that are.
+func TestWhatCannotBeTrueIsLeftOut(t *testing.T) {
+	b := newBed(t)
+	b.node("16", "64Gi")
+	b.deployment("web", "2", "2Gi")
+	b.policy("web", "web", func(p *v1alpha1.PolicySpec) { p.Containers[0].CPU.Percentile = ptr.To(int32(100)) })
+	odd := map[time.Duration]float64{time.Hour: -0.513, 2 * time.Hour: 18446744074}
+	b.source.set(func(s *source) {
+		s.raw = true
+		s.cpu = func(end time.Time) float64 {
+			if v, ok := odd[now.Truncate(time.Hour).Sub(end)]; ok {
+				return v
+			}
+			return 1
+		}
+		s.memory = func(end time.Time) float64 {
+			if now.Truncate(time.Hour).Sub(end) == time.Hour {
+				return 1174275820239
+			}
+			return 1595 << 20
+		}
+	})
+	b.cycle(0)
+	b.wantTargets("web", "1", "1595Mi")
+	if got := b.recommendation("web").Status.Containers[0].Samples.Dropped; got != 3 {
+		t.Errorf("%d samples are said to be dropped, want 3", got)
+	}
+}
+
 // Field case B13: kills that only the pod's status tells of.
 func TestAKillOnAPodRaisesItsMemory(t *testing.T) {
 	b := newBed(t)

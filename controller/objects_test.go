@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -30,6 +31,20 @@ func (b *bed) remove(o client.Object) {
 	if err := b.client.Delete(b.Context(), o, client.GracePeriodSeconds(0)); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// node creates one of that size, and takes it away at the end.
+func (b *bed) node(cpu, memory string) {
+	b.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}}
+	b.create(n)
+	b.Cleanup(func() {
+		if err := b.client.Delete(context.Background(), n); err != nil {
+			b.Error(err)
+		}
+	})
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: quantity(cpu), corev1.ResourceMemory: quantity(memory)}
+	b.updateStatus(n)
 }
 
 // pod creates the one pod of a Deployment, as its controllers would, running
