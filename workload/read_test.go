@@ -510,5 +510,6 @@ func FuzzRead(f *testing.F) {
 			}
 			s.PolicyFor(target)
 		}
+		s.Resolve()
 	})
 }

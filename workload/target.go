@@ -50,7 +50,11 @@ type Target struct {
 }
 
 // Batch reports whether the pods end by themselves.
-func (t *Target) Batch() bool { return t.Kind == KindJob || t.Kind == KindCronJob }
+func (t *Target) Batch() bool {
+	restart := t.Template.Spec.RestartPolicy
+	return t.Kind == KindJob || t.Kind == KindCronJob ||
+		restart == corev1.RestartPolicyNever || restart == corev1.RestartPolicyOnFailure
+}
 
 // Ignored reports whether the workload is annotated to be left alone.
 func (t *Target) Ignored() bool { return t.Annotations[v1alpha1.IgnoreAnnotation] == "true" }
