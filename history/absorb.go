@@ -167,6 +167,9 @@ func (u *Usage) Compact() {
 	u.Pods = u.log.count()
 }
 
+// End is the end of the newest load that is in here, zero where there is none.
+func (u *Usage) End() time.Time { return unixOrZero(u.log.to) }
+
 // Clone is an independent copy, without Watchers; faults are shared.
 func (u *Usage) Clone() Usage {
 	k := *u

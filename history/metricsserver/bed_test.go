@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -169,20 +170,35 @@ func near(a, b float64) bool { return a >= b*0.99 && a <= b*1.01 }
 
 // kept is a Checkpointer in memory.
 type kept struct {
+	mu    sync.Mutex
 	usage []history.Usage
 	saves int
-	saved chan struct{}
 	fail  error
 }
 
 func (k *kept) Restore(context.Context) ([]history.Usage, error) { return k.usage, k.fail }
 
 func (k *kept) Save(_ context.Context, usage []history.Usage) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.usage, k.saves = usage, k.saves+1
-	if k.saved != nil {
-		k.saved <- struct{}{}
-	}
 	return k.fail
+}
+
+func (k *kept) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.saves
+}
+
+// newest is the end of the newest sample that is kept.
+func (k *kept) newest() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.usage) == 0 {
+		return time.Time{}
+	}
+	return newestSample(k.usage[0])
 }
 
 const mi = 1 << 20

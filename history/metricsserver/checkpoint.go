@@ -34,7 +34,7 @@ func (s *Source) restore(ctx context.Context) {
 		if fresh := w.usage; len(fresh.Containers) > 0 {
 			u.Absorb(fresh, nil)
 		}
-		w.usage = u
+		w.usage, w.restored = u, u.End().Unix()
 	}
 	s.settings.Log.Info("restored history", "workloads", len(kept))
 }
@@ -47,15 +47,17 @@ func (s *Source) keep(ctx context.Context) {
 	s.trouble(s.settings.Checkpoints.Save(ctx, s.snapshot()), "writing checkpoints")
 }
 
-// snapshot is all that is folded, in a stable order.
+// snapshot is all that is known, in a stable order. A step that is not over comes
+// back as one that is: the rest of it will count as another sample.
 func (s *Source) snapshot() []history.Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fold()
 	all := make([]history.Usage, 0, len(s.workloads))
 	for _, w := range s.workloads {
-		if len(w.usage.Containers) > 0 {
-			all = append(all, w.usage.Clone())
+		if u := w.now(s.ceiling); len(u.Containers) > 0 {
+			u.Compact()
+			all = append(all, u)
 		}
 	}
 	slices.SortFunc(all, func(a, b history.Usage) int { return compareKeys(a.Workload, b.Workload) })

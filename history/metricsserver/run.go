@@ -143,8 +143,9 @@ func (s *Source) take(pods []ownedPod) {
 		w, end := s.workload(pod.owner), pod.Timestamp.Unix()
 		for _, c := range pod.Containers {
 			id := containerID{pod.Namespace, pod.Name, c.Name}
-			if last, known := s.seen[id]; known && end <= last {
-				live[id] = last
+			last, known := s.seen[id]
+			if (known && end <= last) || end <= w.restored {
+				live[id] = max(last, end)
 				continue // The same sample again.
 			}
 			live[id] = end

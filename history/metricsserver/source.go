@@ -137,9 +137,8 @@ func (s *Source) Now(context.Context) (time.Time, error) { return s.settings.Clo
 
 // Load returns what is kept of the workloads of q since q.From, give or take a
 // day: q.From cuts whole days off, and nothing is cut off at q.To. The usage is
-// the caller's own. It lacks the step that is not over, and is folded to the
-// step, and under the mask, of the queries before; the first query sets both
-// for what was sampled until then.
+// the caller's own. It is folded to the step, and under the mask, of the queries
+// until then; of the step that is not over, it has what is known.
 //
 // Watchers are kept where they are history.Keepable; others see nothing.
 //
@@ -183,7 +182,7 @@ func (s *Source) workload(key history.WorkloadKey) *workload {
 
 // answer is what is kept of one workload.
 func (s *Source) answer(w *workload, q history.Query) history.Usage {
-	u := w.usage.Clone()
+	u := w.now(q.Ceiling)
 	u.Retain(q.From)
 	for name, c := range u.Containers {
 		c.DropAbove(q.Ceiling)
@@ -195,7 +194,7 @@ func (s *Source) answer(w *workload, q history.Query) history.Usage {
 	case s.pods == 0:
 		u.Faults = append(u.Faults, noSeries("the metrics API has usage of no pod at all"))
 	case len(u.Containers) == 0:
-		u.Faults = append(u.Faults, noSeries(fmt.Sprintf("the metrics API has no usage of %s yet, or its first step is not over", w.usage.Workload)))
+		u.Faults = append(u.Faults, noSeries(fmt.Sprintf("the metrics API has no usage of %s", w.usage.Workload)))
 	case w.incomplete:
 		u.Faults = append(u.Faults, &history.Fault{
 			Reason: v1alpha1.ReasonPartialHistory,

@@ -13,6 +13,8 @@ type workload struct {
 	open map[containerID]*samples
 	// step, window and mask are those of the newest query.
 	step, window, mask time.Duration
+	// restored is up to when a checkpoint has samples, in seconds since 1970.
+	restored int64
 	// asked says that there was a query.
 	asked bool
 	// incomplete means that the last answer lacked some of a container's usage.
@@ -106,18 +108,12 @@ func (one *samples) first() int64 {
 
 // foldGroup folds the workloads' steps that ended by the given time, which is the
 // end of one.
-func (s *Source) foldGroup(by folding, group []*workload, end time.Time) {
-	q := history.Query{From: time.Unix(0, 0), To: end, Step: by.step, Ceiling: s.ceiling, Watch: history.NewTape}
-	for _, w := range group {
-		q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: w.usage.Workload, MaskStartup: by.mask})
-	}
-	c := history.NewCollector(q)
+func (s *Source) foldGroup(f folding, group []*workload, end time.Time) {
+	c := history.NewCollector(f.query(s.ceiling, end, group...))
 	for i, w := range group {
 		for id, one := range w.open {
-			cpu, memory := one.cpu.take(end.Unix()), one.memory.take(end.Unix())
-			c.AddFine(i, id.pod, id.container, history.MetricCPU, cpu.ends, cpu.values)
-			c.AddFine(i, id.pod, id.container, history.MetricMemory, memory.ends, memory.values)
-			if len(one.cpu.ends)+len(one.memory.ends) == 0 {
+			addTo(c, i, id, one.take(end.Unix()))
+			if one.empty() {
 				delete(w.open, id)
 			}
 		}
@@ -132,7 +128,59 @@ func (s *Source) foldGroup(by folding, group []*workload, end time.Time) {
 	}
 }
 
+// query is what the samples of workloads are collected for.
+func (f folding) query(ceiling history.Ceiling, end time.Time, group ...*workload) history.Query {
+	q := history.Query{From: time.Unix(0, 0), To: end, Step: f.step, Ceiling: ceiling, Watch: history.NewTape}
+	for _, w := range group {
+		q.Workloads = append(q.Workloads, history.Workload{WorkloadKey: w.usage.Workload, MaskStartup: f.mask})
+	}
+	return q
+}
+
+func addTo(c *history.Collector, w int, id containerID, s samples) {
+	c.AddFine(w, id.pod, id.container, history.MetricCPU, s.cpu.ends, s.cpu.values)
+	c.AddFine(w, id.pod, id.container, history.MetricMemory, s.memory.ends, s.memory.values)
+}
+
+// now is a copy of what is known, the open steps included as far as they are.
+func (w *workload) now(ceiling history.Ceiling) history.Usage {
+	u := w.usage.Clone()
+	if len(w.open) == 0 || !w.asked {
+		return u
+	}
+	end := int64(0)
+	for _, one := range w.open {
+		end = max(end, one.last())
+	}
+	f := folding{w.step, w.mask, w.asked}
+	c := history.NewCollector(f.query(ceiling, time.Unix(end, 0), w))
+	for id, one := range w.open {
+		addTo(c, 0, id, *one)
+	}
+	c.EndChunk()
+	later := c.Usage()[0]
+	later.Faults = nil
+	u.Absorb(later, nil)
+	return u
+}
+
+func (one *samples) empty() bool { return len(one.cpu.ends)+len(one.memory.ends) == 0 }
+
+func (one *samples) last() int64 {
+	last := int64(0)
+	for _, s := range []series{one.cpu, one.memory} {
+		if n := len(s.ends); n > 0 {
+			last = max(last, s.ends[n-1])
+		}
+	}
+	return last
+}
+
 // take takes out the samples up to the given end.
+func (one *samples) take(end int64) samples {
+	return samples{one.cpu.take(end), one.memory.take(end)}
+}
+
 func (s *series) take(end int64) series {
 	n := 0
 	for n < len(s.ends) && s.ends[n] <= end {
