@@ -20,7 +20,9 @@ import (
 
 // client is an engine that asks a server by its HTTP API.
 type client struct {
-	api   v1.API
+	api v1.API
+	// raw is for what the library has no call for.
+	raw   api.Client
 	where string // the URL without credentials
 	// slots bounds the queries in flight, over all loads of the source.
 	slots slots
@@ -72,6 +74,7 @@ func newClient(s Settings) (*client, error) {
 	p.missed.Store(p.most)
 	return &client{
 		api:      v1.NewAPI(&patient{next: inner, settings: s, pulse: p}),
+		raw:      once(inner, s, p),
 		where:    redact(s.URL),
 		slots:    make(slots, s.MaxInFlight),
 		received: received,

@@ -140,13 +140,14 @@ func (l *load) chunkInstants(b batch) int {
 
 func (l *load) readChunk(ctx context.Context, g *gatherer, p piece, recorded bool) error {
 	group, ctx := errgroup.WithContext(ctx)
+	from := l.usageEngine(recorded)
 	for _, uq := range l.queries.usageQueries() {
 		if recorded {
 			uq = l.queries.recorded(uq)
 		}
 		asked := piece{l.askedFor(uq, p.batch), p.span}
 		if len(asked.batch.workloads) > 0 {
-			group.Go(func() error { return l.readUsage(ctx, g, uq, asked) })
+			group.Go(func() error { return l.readUsage(ctx, g, from, uq, asked) })
 		}
 	}
 	group.Go(func() error { return l.readOOMKills(ctx, g, p) })
@@ -167,9 +168,9 @@ func (l *load) askedFor(uq usageQuery, b batch) batch {
 }
 
 // readUsage asks one query and gathers the answer.
-func (l *load) readUsage(ctx context.Context, g *gatherer, uq usageQuery, p piece) error {
+func (l *load) readUsage(ctx context.Context, g *gatherer, from engine, uq usageQuery, p piece) error {
 	refused, err := l.sweep.over(ctx, "usage "+uq.record, p, func(ctx context.Context, p piece) error {
-		answer, n, err := l.engine.rangeQuery(ctx, uq.text(p.batch), p.span)
+		answer, n, err := from.rangeQuery(ctx, uq.text(p.batch), p.span)
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func TestRecordedSeriesAreReadWhereTheyCoverTheWindow(t *testing.T) {
 	if err := server.Write(t.Context(), raw); err != nil {
 		t.Fatal(err)
 	}
-	matched := func(s *Settings) { s.Matchers = []string{`cluster="a"`} }
+	matched := func(s *Settings) { s.Matchers, s.RemoteRead = []string{`cluster="a"`}, RemoteReadNever }
 	settings := DefaultSettings()
 	matched(&settings)
 	from := now.Add(-n * step).Add(12 * time.Hour)

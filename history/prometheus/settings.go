@@ -55,6 +55,9 @@ type Settings struct {
 	// pays where the way to the server is slow, and costs the server time.
 	Compress bool `yaml:"compress,omitempty"`
 
+	// RemoteRead says when raw samples are read in place of range queries.
+	RemoteRead RemoteRead `yaml:"remoteRead,omitempty"`
+
 	// Timeout bounds one attempt at a query, answer included.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// MaxAttempts bounds how often one query is sent while the server is
@@ -67,6 +70,9 @@ type Settings struct {
 	Clock clock.PassiveClock `yaml:"-"`
 	// Wait waits between attempts, until ctx ends; nil waits on a timer.
 	Wait func(ctx context.Context, d time.Duration) error `yaml:"-"`
+	// Note, where set, is told once what the source does otherwise than the
+	// settings say, and why.
+	Note func(text string) `yaml:"-"`
 	// Progress, where set, is told how many of the parts of a load are done, by
 	// one goroutine at a time. Loads at the same time tell each their own.
 	Progress func(done, total int) `yaml:"-"`
@@ -123,6 +129,7 @@ func DefaultSettings() Settings {
 		BatchWorkloads: 100,
 		// A day at five minutes of a thousand containers is 9 MB.
 		MaxAnswerBytes: 128 << 20,
+		RemoteRead:     RemoteReadAuto,
 		// Somewhat more than the servers' own default of two minutes, so that a
 		// server that gives up says so first.
 		Timeout:      150 * time.Second,
@@ -157,7 +164,7 @@ func defaultMetrics() Metrics {
 
 // Validate names every setting that is wrong, not only the first.
 func (s Settings) Validate() error {
-	return errors.Join(validateURL(s.URL), s.validateHTTP(), s.validateParameters(), s.validateAsked())
+	return errors.Join(validateURL(s.URL), s.validateHTTP(), s.validateParameters(), s.RemoteRead.validate(), s.validateAsked())
 }
 
 // validateAsked is Validate for what is asked, and not whom.
@@ -187,6 +194,14 @@ func (s Settings) validateHTTP() error {
 		return fmt.Errorf("http: %w", err)
 	}
 	return nil
+}
+
+func (r RemoteRead) validate() error {
+	switch r {
+	case RemoteReadAuto, RemoteReadNever, RemoteReadAlways:
+		return nil
+	}
+	return fmt.Errorf("remoteRead: %q is none of %s, %s, %s", r, RemoteReadAuto, RemoteReadNever, RemoteReadAlways)
 }
 
 func (s Settings) validateParameters() error {

@@ -30,6 +30,8 @@ type Source struct {
 	engine   engine
 	// client is the engine of a server; nil without one.
 	client *client
+	// raw evaluates here what is read from the server; nil is never.
+	raw    *remoteEvaluator
 	limits *limits
 
 	mu     sync.Mutex
@@ -63,6 +65,9 @@ func New(s Settings) (*Source, error) {
 	}
 	source := newSource(s, c)
 	source.client = c
+	if s.RemoteRead != RemoteReadNever {
+		source.raw = newRemoteEvaluator(c, s)
+	}
 	return source, nil
 }
 
