@@ -505,6 +505,7 @@ type Update struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && oldSelf.value() == self || self.all(w, !has(w.timeZone) || w.timeZone == '' || timestamp('2026-01-01T00:00:00Z').getHours(w.timeZone) >= 0)",message="write timeZone as an IANA name, such as Asia/Seoul",optionalOldSelf=true
 	Windows []Window `json:"windows,omitempty"`
 	// canary is which share of the pods is decreased first.
 	// +optional
@@ -600,7 +601,7 @@ type Window struct {
 	// timeZone is an IANA name. Default: UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self == '' || self != 'Local' && self.matches('^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$') && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="write an IANA name, such as Asia/Seoul"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self != 'Local' && self.matches('^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$')",message="write an IANA name, such as Asia/Seoul"
 	TimeZone string `json:"timeZone,omitempty"`
 	// for is the actions that the window allows.
 	// +required

@@ -178,7 +178,7 @@ type ContainerRecommendation struct {
 	// derivation is the steps that led to the figures, in order.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=48
+	// +kubebuilder:validation:MaxItems=32
 	Derivation []DerivationStep `json:"derivation,omitempty"`
 	// reasons are what shaped the recommendation.
 	// +optional
@@ -191,7 +191,7 @@ type ContainerRecommendation struct {
 	// follow.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=512
 	Advice []string `json:"advice,omitempty"`
 	// withheld are the resources whose target is published and not applied.
@@ -223,8 +223,8 @@ type RuntimeVerdict struct {
 	// evidence is what the verdict rests on.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=256
 	Evidence []string `json:"evidence,omitempty"`
 	// parallelism is the number of threads that the process takes from its CPU
 	// limit, or that a variable fixes.
