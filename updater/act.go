@@ -279,11 +279,13 @@ func (p *plan) refuse(s Step, reason v1alpha1.Reason, message string, before, af
 		if !s.has(r) || other {
 			continue
 		}
+		from, has := totals(before, r), totals(&p.in.Pod.Spec, r)
 		free, _ := p.free(r)
 		p.record.refuse(Refusal{
 			At: p.now, Node: p.in.Pod.Spec.NodeName, Resource: r, Reason: reason, Message: message,
-			From: totals(before, r), To: totals(after, r),
-			Allocatable: of(r, p.in.Node.Allocatable), Free: max(free, 0),
+			From: from, To: totals(after, r), Allocatable: of(r, p.in.Node.Allocatable),
+			// Its own claim is not what keeps a pod from its room.
+			Free: max(free+max(has.Request-from.Request, 0), 0),
 		})
 	}
 }

@@ -76,8 +76,7 @@ func (s Size) figures(r corev1.ResourceName) Figures {
 		if v == 0 {
 			return ""
 		}
-		q := sizing.Quantity(r, v)
-		return q.String()
+		return quantity(r, v)
 	}
 	return Figures{Request: text(s.Request), Limit: text(s.Limit)}
 }

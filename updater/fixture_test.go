@@ -1,7 +1,6 @@
 package updater
 
 import (
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,7 +136,7 @@ func input(p *corev1.Pod, targets ...Container) Input {
 	return in
 }
 
-func remember(t testing.TB, p *corev1.Pod, r Record) {
+func remember(t failer, p *corev1.Pod, r Record) {
 	t.Helper()
 	text, err := r.Encode()
 	if err != nil {
@@ -150,3 +149,9 @@ func remember(t testing.TB, p *corev1.Pod, r Record) {
 }
 
 func figures(percent float64) *float64 { return &percent }
+
+// failer is a test, plain or of rapid.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}

@@ -148,9 +148,15 @@ func (p *plan) newLine(r corev1.ResourceName, c *corev1.Container, init bool, t 
 		return l
 	}
 	l.killedAt = lastKill(statusOf(p.in.Pod, c.Name, init))
-	moves := p.record.Memory
-	l.killed = !l.killedAt.IsZero() && !l.killedAt.Before(moves.Increased) && !l.killedAt.Before(moves.Decreased)
+	l.killed = p.killedSince(&l)
 	return l
+}
+
+// killedSince says whether a container was killed for want of memory since that
+// was last changed: at its present size.
+func (p *plan) killedSince(l *line) bool {
+	moves := &p.record.Memory
+	return l.killedAt.After(moves.Increased) && l.killedAt.After(moves.Decreased)
 }
 
 // reachable is the target as far as it can be had in place: nothing below a

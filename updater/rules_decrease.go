@@ -126,10 +126,10 @@ func memoryInUse(p *plan) ruling {
 			l.keepLimit()
 			p.hold(l, Wait, v1alpha1.ReasonMemoryUseUnknown, time.Time{}, "use with page cache is not known; the limit stays")
 		case !fits(used, l.next.Limit):
-			wanted := Size{Request: l.next.Limit}
+			wanted := l.next.Limit
 			l.keepLimit()
 			p.hold(l, Wait, v1alpha1.ReasonMemoryInUse, time.Time{}, "%s are in use with page cache, which is not %d%% below %s; the limit stays",
-				Size{Request: used}.text(l.resource), memoryMarginPercent, wanted.text(l.resource))
+				quantity(l.resource, used), memoryMarginPercent, quantity(l.resource, wanted))
 		}
 	}
 	p.podMemoryInUse()
@@ -163,7 +163,7 @@ func (p *plan) podMemoryInUse() {
 			continue
 		}
 		p.hold(l, Wait, v1alpha1.ReasonMemoryInUse, time.Time{}, "the pod uses %s with page cache, which is not %d%% below %s; the limit stays",
-			Size{Request: used}.text(l.resource), memoryMarginPercent, Size{Request: after.Limit}.text(l.resource))
+			quantity(l.resource, used), memoryMarginPercent, quantity(l.resource, after.Limit))
 	}
 }
 

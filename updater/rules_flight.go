@@ -19,20 +19,23 @@ const resumeWithin = time.Minute
 func underWay(p *plan) ruling {
 	i := p.record.Intent
 	if i == nil {
-		return ruling{}
+		return p.leftBehind()
 	}
 	o := Observe(p.in.Pod, p.record)
 	late := !p.now.Before(i.Deadline)
 	switch o.State {
 	case Unsent:
-		// We stopped between the intent and the patch. Nothing happened.
+		// We stopped between the intent and the patch.
+		if i.Kind == KindRestore {
+			return p.resume(i, 0, "what is to be put back was not sent yet")
+		}
 		p.record.Intent, p.changed = nil, true
 		return ruling{note: "the last resize was not sent, and is decided on anew"}
 	case Superseded:
 		return p.end(0, o, "somebody else has resized the pod meanwhile")
 	case Done:
-		if o.Sent < len(i.Steps) && p.mayResume(i) {
-			return p.resume(i, o.Sent)
+		if o.Sent < len(i.Steps) && p.mayResume(i, i.Steps[o.Sent:]) {
+			return p.resume(i, o.Sent, "the first step has taken effect")
 		}
 		return p.end(o.Sent, o, "the last resize is done")
 	case Restarting:
@@ -50,12 +53,30 @@ func underWay(p *plan) ruling {
 	return p.pending(i, o, late)
 }
 
+// leftBehind: a decrease that was deferred, and left so, can become infeasible
+// long afterwards.
+func (p *plan) leftBehind() ruling {
+	last := p.record.Last
+	if last == nil || last.State != Deferred || len(last.Changes) == 0 {
+		return ruling{}
+	}
+	step := Step{Changes: last.Changes}
+	if sent, ok := sentSteps(p.in.Pod, []Step{step}); !ok || sent == 0 {
+		return ruling{}
+	}
+	state, message := progress(p.in.Pod)
+	if state != Infeasible {
+		return ruling{}
+	}
+	return p.restore(step, Observation{State: state, Message: message}, InfeasibleReason(message), "it has become infeasible")
+}
+
 // pending is a resize that is neither done nor to be put back yet.
 func (p *plan) pending(i *Intent, o Observation, late bool) ruling {
 	step := i.Steps[o.Sent-1]
 	switch o.State {
 	case Infeasible:
-		return p.restore(i, o, InfeasibleReason(o.Message), "it is infeasible on this node")
+		return p.giveUp(i, o, InfeasibleReason(o.Message), "it is infeasible on this node")
 	case Deferred:
 		switch until := i.At.Add(p.in.Policy.Update.DeferTimeout); {
 		case p.now.Before(until):
@@ -64,17 +85,17 @@ func (p *plan) pending(i *Intent, o Observation, late bool) ruling {
 			// It holds no room that anybody could use.
 			return p.end(o.Sent, o, "a decrease is deferred, and stays so")
 		}
-		return p.restore(i, o, v1alpha1.ReasonResizeDeferred, "the node did not grant it in time, and its claim keeps others away")
+		return p.giveUp(i, o, v1alpha1.ReasonResizeDeferred, "the node did not grant it in time, and its claim keeps others away")
 	case Errored:
 		if !late {
 			return p.await(o, v1alpha1.ReasonResizeFailed, "the kubelet could not carry it out, and tries again", i.Deadline)
 		}
-		return p.restore(i, o, v1alpha1.ReasonResizeFailed, "the kubelet could not carry it out in time")
+		return p.giveUp(i, o, v1alpha1.ReasonResizeFailed, "the kubelet could not carry it out in time")
 	}
 	if !late {
 		return p.await(o, v1alpha1.ReasonResizeInProgress, "the kubelet is at it", i.Deadline)
 	}
-	return p.restore(i, o, v1alpha1.ReasonResizeTimedOut, "the kubelet did not finish it in time")
+	return p.giveUp(i, o, v1alpha1.ReasonResizeTimedOut, "the kubelet did not finish it in time")
 }
 
 func (p *plan) await(o Observation, reason v1alpha1.Reason, note string, until time.Time) ruling {
@@ -93,44 +114,73 @@ func (p *plan) end(landed int, o Observation, note string) ruling {
 	p.record.close(landed, o.State, &p.in.Pod.Spec, p.now)
 	p.d.Ended, p.changed = p.record.Last, true
 	for i := range p.lines {
-		// A kill before a change of memory was at another size.
-		l := &p.lines[i]
-		l.killed = l.killed && l.killedAt.After(p.record.Memory.Increased) && l.killedAt.After(p.record.Memory.Decreased)
+		p.lines[i].killed = p.killedSince(&p.lines[i])
 	}
 	return ruling{note: withMessage(note, o.Message)}
 }
 
 // mayResume: the rest of a resize is sent without deciding anew, unless time has
-// passed, changes are stopped, or a container was killed meanwhile.
-func (p *plan) mayResume(i *Intent) bool {
+// passed, changes are stopped, a container was killed meanwhile, or a memory
+// limit that is to be lowered has come into use.
+func (p *plan) mayResume(i *Intent, rest []Step) bool {
 	killed := slices.ContainsFunc(p.lines, func(l line) bool { return l.killedAt.After(i.At) })
-	return p.in.Switch == SwitchOff && p.now.Sub(i.At) < resumeWithin && !killed
+	return p.in.Switch == SwitchOff && p.now.Sub(i.At) < resumeWithin && !killed && p.stillFits(rest)
 }
 
-func (p *plan) resume(i *Intent, sent int) ruling {
+// stillFits asks again whether the memory in use is below the limits of steps.
+func (p *plan) stillFits(steps []Step) bool {
+	held, fits := len(p.d.Held), true
+	for _, s := range steps {
+		for _, c := range s.Changes {
+			l := p.line(c.Container, c.Resource)
+			if l == nil {
+				return false
+			}
+			l.next = c.To
+		}
+	}
+	memoryInUse(p)
+	for _, s := range steps {
+		for _, c := range s.Changes {
+			l := p.line(c.Container, c.Resource)
+			fits = fits && l.next == c.To
+			l.keep()
+		}
+	}
+	p.d.Held = p.d.Held[:held]
+	return fits
+}
+
+// resume hands out the steps of the intent that were not sent.
+func (p *plan) resume(i *Intent, sent int, note string) ruling {
 	rest := i.Steps[sent:]
 	p.d.Steps = rest
 	action := Resize
-	if i.Kind == KindRollback {
+	if i.Kind != KindResize {
 		action = Revert
 	}
-	return ruling{action: action, reason: i.Reason, note: "the first step has taken effect; next " + describe(rest)}
+	return ruling{action: action, reason: i.Reason, note: note + "; next " + describe(rest)}
+}
+
+// giveUp ends the intent, whose last step came to nothing, and puts that back.
+func (p *plan) giveUp(i *Intent, o Observation, reason v1alpha1.Reason, why string) ruling {
+	failed := i.Steps[o.Sent-1]
+	p.record.close(o.Sent-1, o.State, &p.in.Pod.Spec, p.now)
+	p.d.Ended = p.record.Last
+	return p.restore(failed, o, reason, why)
 }
 
 // restore puts back what the spec said before the step that came to nothing,
 // and remembers what could not be had.
-func (p *plan) restore(i *Intent, o Observation, reason v1alpha1.Reason, why string) ruling {
-	failed := i.Steps[o.Sent-1]
+func (p *plan) restore(failed Step, o Observation, reason v1alpha1.Reason, why string) ruling {
 	back := Step{}
 	for _, c := range failed.Changes {
 		back.Changes = append(back.Changes, c.reversed())
 	}
-	if len(failed.Restarts) > 0 && o.State != Infeasible && o.State != Deferred {
-		back.Restarts = failed.Restarts
+	if o.State != Infeasible && o.State != Deferred {
+		back.Restarts = failed.Restarts // It was granted, so that going back restarts again.
 	}
 	before := specWith(&p.in.Pod.Spec, back.Changes)
-	p.record.close(o.Sent-1, o.State, &p.in.Pod.Spec, p.now)
-	p.d.Ended = p.record.Last
 	p.refuse(failed, reason, o.Message, before, &p.in.Pod.Spec)
 	p.begin(KindRestore, reason, []Step{back})
 	p.d.Steps = []Step{back}

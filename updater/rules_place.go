@@ -69,7 +69,7 @@ func (p *plan) under(l *line, most int64, reason v1alpha1.Reason, name string) {
 		l.next.Limit = min(l.next.Limit, max(most, l.now.Limit))
 	}
 	if l.next != before {
-		p.hold(l, Skip, reason, time.Time{}, "%s is above %s, %s", before.text(l.resource), name, Size{Request: most}.text(l.resource))
+		p.hold(l, Skip, reason, time.Time{}, "%s is above %s, %s", before.text(l.resource), name, quantity(l.resource, most))
 	}
 }
 
@@ -89,7 +89,7 @@ func limitRanges(p *plan) ruling {
 			}
 			if least := min(b.ContainerMin, l.now.Request); l.next.Request < least {
 				l.next.Request = least
-				p.hold(l, Skip, v1alpha1.ReasonRaisedToLimitRange, time.Time{}, "the LimitRange's min is %s", Size{Request: b.ContainerMin}.text(r))
+				p.hold(l, Skip, v1alpha1.ReasonRaisedToLimitRange, time.Time{}, "the LimitRange's min is %s", quantity(r, b.ContainerMin))
 			}
 		}
 		if b.PodMax > 0 {
@@ -209,21 +209,30 @@ const systemCritical = 2_000_000_000
 
 // nodeRoom: growth that the node has no room for would be deferred, keep new
 // pods away meanwhile, and for a critical pod evict others. The largest part
-// that fits is taken.
+// that fits is taken. On a node that holds more than it has of one resource
+// nothing is granted that grows, whatever the resource.
 func nodeRoom(p *plan) ruling {
+	over := false
+	for _, r := range sizing.Resources {
+		left, known := p.free(r)
+		over = over || known && left < 0
+	}
 	critical := p.in.Pod.Spec.Priority != nil && *p.in.Pod.Spec.Priority >= systemCritical
 	for _, r := range sizing.Resources {
 		left, known := p.free(r)
 		c := ceiling{action: Wait, reason: v1alpha1.ReasonNodeFull, name: "what node " + p.in.Node.Name + " has left"}
 		total, _ := p.sum(r, true)
+		if over {
+			left = 0
+		}
 		switch {
 		case !known && critical:
 			left, c.reason, c.name = 0, v1alpha1.ReasonCriticalPod, "what is safe: the node's room is not known"
-		case !known:
+		case !known && !over:
 			continue
 		case critical:
 			c.reason = v1alpha1.ReasonCriticalPod
-		case total.Request > of(r, p.in.Node.Allocatable):
+		case known && total.Request > of(r, p.in.Node.Allocatable):
 			c.action, c.reason, c.name = Skip, v1alpha1.ReasonNodeTooSmall, "what node "+p.in.Node.Name+" can have"
 		}
 		p.bound(r, false, left, c)
@@ -260,7 +269,7 @@ func (p *plan) bound(r corev1.ResourceName, ofLimit bool, room int64, c ceiling)
 		}
 		wanted := l.next
 		l.grow(ofLimit, int64(float64(growth)*factor))
-		p.hold(l, c.action, c.reason, time.Time{}, "%s → %s does not fit %s (%s left)", l.now.text(r), wanted.text(r), c.name, Size{Request: room}.text(r))
+		p.hold(l, c.action, c.reason, time.Time{}, "%s → %s does not fit %s (%s left)", l.now.text(r), wanted.text(r), c.name, quantity(r, room))
 	}
 }
 
@@ -353,8 +362,9 @@ func (f *Refusal) bars(now, next Size) bool {
 		side(f.From.Limit, f.To.Limit, now.Limit, next.Limit)
 }
 
-// worthIt: what the rules left of a change must still be worth making. Of a
-// decrease that goes by steps, the whole way counts.
+// worthIt: what the rules left of a change must still be worth making, but for a
+// kill that is answered in full. Of a decrease that goes by steps, the whole way
+// counts.
 func worthIt(p *plan) ruling {
 	for i := range p.lines {
 		l := &p.lines[i]
@@ -365,7 +375,7 @@ func worthIt(p *plan) ruling {
 				to.Limit = min(to.Limit, l.goal.Limit)
 			}
 		}
-		if l.active() && !l.rollback && (!l.killed || !l.up()) && !p.worthwhile(l, to) {
+		if l.active() && !l.rollback && (!l.killed || l.next != l.goal) && !p.worthwhile(l, to) {
 			l.keep()
 		}
 	}

@@ -45,13 +45,18 @@ func (s Size) text(r corev1.ResourceName) string {
 		if v == 0 {
 			return "unset"
 		}
-		q := sizing.Quantity(r, v)
-		return q.String()
+		return quantity(r, v)
 	}
 	if s.Limit == 0 || s.coupled() {
 		return figure(s.Request)
 	}
 	return figure(s.Request) + "/" + figure(s.Limit)
+}
+
+// quantity writes a figure as Kubernetes does.
+func quantity(r corev1.ResourceName, value int64) string {
+	q := sizing.Quantity(r, value)
+	return q.String()
 }
 
 // Change is what becomes of one resource of one container.
@@ -137,8 +142,7 @@ func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
 		if *to == nil {
 			*to = map[corev1.ResourceName]string{}
 		}
-		q := sizing.Quantity(r, value)
-		(*to)[r] = q.String()
+		(*to)[r] = quantity(r, value)
 	}
 	find := func(list *[]container, name string) *resources {
 		for _, c := range *list {
