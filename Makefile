@@ -58,7 +58,7 @@ bench: ## benchmarks, in the form that benchstat reads; BENCH=name COUNT=n
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
 golden: ## rewrite the documents and outputs that tests compare with; read the diff
-	$(GO) test ./api/v1alpha1 ./report ./cmd/plimsoll ./backtest ./controller -update
+	$(GO) test ./api/v1alpha1 ./config/crd ./report ./cmd/plimsoll ./backtest ./controller -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
