@@ -60,12 +60,15 @@ func (s *Source) snapshot() []history.Usage {
 			all = append(all, u)
 		}
 	}
-	slices.SortFunc(all, func(a, b history.Usage) int { return compareKeys(a.Workload, b.Workload) })
+	sortByKey(all)
 	return all
 }
 
-func compareKeys(a, b history.WorkloadKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+func sortByKey(usage []history.Usage) {
+	slices.SortFunc(usage, func(one, other history.Usage) int {
+		a, b := one.Workload, other.Workload
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // trouble tells of what could not be kept or read.

@@ -91,7 +91,7 @@ func (m *ConfigMaps) Restore(ctx context.Context) ([]history.Usage, error) {
 		}
 	}
 	all := slices.Collect(maps.Values(newest))
-	slices.SortFunc(all, func(a, b history.Usage) int { return compareKeys(a.Workload, b.Workload) })
+	sortByKey(all)
 	return all, errors.Join(errs...)
 }
 
@@ -187,15 +187,28 @@ func (m *ConfigMaps) cut(usage []history.Usage) ([]*shard, error) {
 			one.compress()
 			total, largest = total+len(one.compressed), max(largest, len(one.compressed))
 		}
-		switch {
-		case (largest > mostShardBytes || total/m.shards > fullShardBytes) && m.shards < mostShards:
-			m.shards, grown = m.shards*2, true
-		case total/m.shards < sparseShardBytes && m.shards > 1 && !grown:
-			m.shards /= 2
-		default:
+		n := m.enough(total, largest, grown)
+		if n == m.shards {
 			return shards, nil
 		}
+		m.shards, grown = n, grown || n > m.shards
 	}
+}
+
+// enough is how many shards there should be, where the present ones have so many
+// bytes, compressed.
+func (m *ConfigMaps) enough(total, largest int, grown bool) int {
+	n := m.shards
+	if largest > mostShardBytes {
+		n *= 2
+	}
+	for total/n > fullShardBytes {
+		n *= 2
+	}
+	for n > 1 && total/n < sparseShardBytes && n <= m.shards && !grown {
+		n /= 2
+	}
+	return min(n, mostShards)
 }
 
 func hashOf(key history.WorkloadKey) uint64 {
