@@ -35,8 +35,8 @@ func Drift(template, live Resources) []string {
 	return drift
 }
 
-// addLive fills in what the container's pods have now, where that is known.
-func (item *Item) addLive(live map[string]corev1.ResourceRequirements) {
+// AddLive fills in what the container's pods have now, where that is known.
+func (item *Item) AddLive(live map[string]corev1.ResourceRequirements) {
 	r, ok := live[item.Container]
 	if !ok {
 		return

@@ -27,7 +27,8 @@ type Explanation struct {
 	// Policy is what the policy is called; empty where none matches.
 	Policy  string
 	Profile string
-	// From and To bound the window, and Step is its resolution.
+	// From and To bound the window, and Step is its resolution. They are zero where
+	// no history was read, and the cluster's own recommendation is explained.
 	From, To time.Time
 	Step     time.Duration
 	// Values are the policy's values in force.
@@ -86,6 +87,10 @@ func (e *Explanation) writeHead(w io.Writer) {
 	policy := "no policy matches, so that the profile " + e.Profile + " holds"
 	if e.Policy != "" {
 		policy = e.Policy + ", profile " + e.Profile
+	}
+	if e.From.IsZero() {
+		fmt.Fprintf(w, "\n%s\nAs the cluster's VerticalRecommendation has it\n", policy)
+		return
 	}
 	fmt.Fprintf(w, "\n%s\nFrom %s to %s UTC, in steps of %s\n", policy, minute(e.From), minute(e.To), span(e.Step))
 	if len(e.Containers) > 0 {
@@ -187,19 +192,27 @@ func human(r corev1.ResourceName, v float64) string {
 	return readableMemory(strconv.FormatFloat(v, 'f', -1, 64))
 }
 
-// writeHarm says what was killed or held down.
 func (c *Explained) writeHarm(w io.Writer) {
+	for _, line := range c.harm() {
+		fmt.Fprintf(w, "\n  %s\n", line)
+	}
+}
+
+// harm says what was killed or held down.
+func (c *Explained) harm() []string {
+	var lines []string
 	if n := len(c.Kills); n > 0 {
 		last := c.Kills[n-1]
-		fmt.Fprintf(w, "\n  Out-of-memory kills: %d, the last at %s UTC in pod %s", n, minute(last.At), last.Pod)
+		line := fmt.Sprintf("Out-of-memory kills: %d, the last at %s UTC in pod %s", n, minute(last.At), last.Pod)
 		if last.LimitBytes > 0 {
-			fmt.Fprintf(w, ", under a limit of %s", human(corev1.ResourceMemory, last.LimitBytes))
+			line += ", under a limit of " + human(corev1.ResourceMemory, last.LimitBytes)
 		}
-		fmt.Fprintln(w)
+		lines = append(lines, line)
 	}
 	if t := c.Throttling; t.Censored > 0 {
-		fmt.Fprintf(w, "\n  Throttled: %d of %d samples, in those %.0f%% of periods\n", t.Censored, t.Samples, 100*t.ShareSum/float64(t.Censored))
+		lines = append(lines, fmt.Sprintf("Throttled: %d of %d samples, in those %.0f%% of periods", t.Censored, t.Samples, 100*t.ShareSum/float64(t.Censored)))
 	}
+	return lines
 }
 
 func (c *Explained) writeDerivation(w io.Writer) {
@@ -225,10 +238,8 @@ func (c *Explained) writeSurety(w io.Writer) {
 	i := &c.Item
 	fmt.Fprintf(w, "\n  Confidence %d%%", i.ConfidencePercent)
 	for _, r := range sizing.Resources {
-		low, lowOK := number(*i.Lower.For(r))
-		high, highOK := number(*i.Upper.For(r))
-		if lowOK && highOK {
-			fmt.Fprintf(w, "; %s from %s to %s is as good", r, human(r, low), human(r, high))
+		if low, high := i.band(r); low != "" {
+			fmt.Fprintf(w, "; %s from %s to %s is as good", r, low, high)
 		}
 	}
 	if i.Samples.Dropped > 0 {
@@ -237,15 +248,32 @@ func (c *Explained) writeSurety(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
+// band is between which requests of a resource are as good; empty where that is
+// unknown.
+func (i *Item) band(r corev1.ResourceName) (low, high string) {
+	from, fromOK := number(*i.Lower.For(r))
+	to, toOK := number(*i.Upper.For(r))
+	if !fromOK || !toOK {
+		return "", ""
+	}
+	return human(r, from), human(r, to)
+}
+
 func (c *Explained) writeRuntime(w io.Writer) {
 	i := &c.Item
-	fmt.Fprintf(w, "\n  Runtime %s: a change of CPU is %s, of memory %s\n", i.Runtime.Name, i.Runtime.CPU, i.Runtime.Memory)
-	if threads := i.Runtime.Parallelism.String(); threads != "" {
-		fmt.Fprintln(w, "    "+threads)
-	}
+	fmt.Fprintf(w, "\n  Runtime %s\n", i.Runtime)
 	for _, text := range i.Runtime.Evidence {
 		fmt.Fprintln(w, "    "+text)
 	}
+}
+
+// String is the verdict in words.
+func (r Runtime) String() string {
+	text := fmt.Sprintf("%s: a change of CPU is %s, of memory %s", r.Name, r.CPU, r.Memory)
+	if threads := r.Parallelism.String(); threads != "" {
+		text += "; " + threads
+	}
+	return text
 }
 
 func (c *Explained) writeReasons(w io.Writer) {

@@ -207,7 +207,7 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 		APIVersion:        w.APIVersion,
 		Sidecar:           slices.Contains(w.Sidecars, r.Container.Name),
 	}
-	item.addLive(w.Live)
+	item.AddLive(w.Live)
 	if suspicious(r.Container.Resources) {
 		item.Reasons = recommender.AppendReason(item.Reasons, v1alpha1.ReasonSuspiciousUnit)
 	}

@@ -44,6 +44,7 @@ where the source knows them. Nothing else is written.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	o.source.bind(f)
+	o.live.bind(f)
 	o.bindSelection(f)
 	f.StringVar(&o.plot, "plot", "", "SVG or PNG file to draw usage into, against request, limit and target")
 	o.file.bind(f)
@@ -68,6 +69,9 @@ type explainOptions struct {
 // run finds the workload, reads its history and explains.
 func (o *explainOptions) run(ctx context.Context, std streams, name string) error {
 	s, err := o.validate(ctx)
+	if err == nil && o.plot != "" && s.source.Source == nil {
+		err = errors.New("--plot draws usage, which only a source of history has: add --prometheus URL")
+	}
 	if err = errors.Join(err, o.checkPlot()); err != nil {
 		return err
 	}
@@ -157,6 +161,9 @@ func (s *settings) find(set *workload.Set, text string) (*workload.Target, error
 func (s *settings) gatherOne(ctx context.Context, set *workload.Set, t *workload.Target) (*gathered, *timelines, error) {
 	g := &gathered{}
 	g.subjects = []subject{s.subject(set, t, g)}
+	if s.source.Source == nil {
+		return g, newTimelines(t.WorkloadKey, time.Time{}, time.Time{}, 0), g.keepPublished()
+	}
 	var err error
 	if g.now, err = s.end(ctx); err != nil {
 		return nil, nil, err

@@ -37,6 +37,11 @@ type subject struct {
 	usage      history.Usage
 	set        *workload.Set
 	node       sizing.Capacity
+	// held is what the workload's cluster holds; nil for manifests.
+	held *holdings
+	// published are the items that the cluster's controller recommends; nil where
+	// they are worked out here.
+	published []report.Item
 }
 
 // gather reads manifests and history. All faults of the manifests are named
@@ -55,22 +60,49 @@ func (s *settings) gather(ctx context.Context, std streams) (*gathered, error) {
 	if len(g.subjects) == 0 {
 		return nil, fmt.Errorf("%w: %d workloads were read, and -n, -l or --kinds leave none of them", errNoWorkloads, len(set.Targets))
 	}
+	if s.held != nil {
+		g.notes = append(g.notes, s.held.notes...)
+	}
+	if s.source.Source == nil {
+		return g, g.keepPublished()
+	}
 	if g.now, err = s.end(ctx); err != nil {
 		return nil, err
 	}
 	return g, s.load(ctx, g)
 }
 
-// read reads the manifests, or without any finds the workloads in the history.
+// keepPublished leaves the workloads that the cluster's controller recommends
+// for, where there is no history to recommend from.
+func (g *gathered) keepPublished() error {
+	all := len(g.subjects)
+	g.subjects = slices.DeleteFunc(g.subjects, func(s subject) bool { return s.published == nil })
+	switch without := all - len(g.subjects); {
+	case without == all:
+		return fmt.Errorf("%w: the cluster has no VerticalRecommendation for any of the %d; name a source of history with --prometheus URL, or have policies target them", errNoWorkloads, all)
+	case without > 0:
+		g.notes = append(g.notes, fmt.Sprintf(
+			"%d of %d workloads have no VerticalRecommendation; --prometheus URL would recommend for them as well", without, all))
+	}
+	return nil
+}
+
+// read reads the cluster or the manifests, or without either finds the workloads
+// in the history.
 func (s *settings) read(ctx context.Context, std streams) (*workload.Set, error) {
 	set, err := workload.Read(slices.Concat(s.manifests, s.policies), std.in, workload.Options{Namespace: s.namespace})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(s.manifests) == 0 {
-		if err := s.discoverTargets(ctx, set); err != nil {
+	case s.inCluster:
+		if s.held, err = s.readCluster(ctx); err != nil {
 			return nil, err
 		}
+		s.held.Policies = append(s.held.Policies, set.Policies...)
+		s.held.ClusterPolicies = append(s.held.ClusterPolicies, set.ClusterPolicies...)
+		return s.held.Set, nil
+	case len(s.manifests) == 0:
+		return set, s.discoverTargets(ctx, set)
 	}
 	return set, nil
 }
@@ -78,7 +110,22 @@ func (s *settings) read(ctx context.Context, std streams) (*workload.Set, error)
 // subject is a workload with its policy; its usage is yet to be read.
 func (s *settings) subject(set *workload.Set, t *workload.Target, g *gathered) subject {
 	policy, name := s.policyFor(set, t, g)
-	return subject{target: *t, policy: policy, policyName: name, set: set, node: s.largestNode(set)}
+	sub := subject{target: *t, policy: policy, policyName: name, set: set, node: s.largestNode(set), held: s.held}
+	if s.held != nil && !s.asksOtherwise() {
+		sub.published = s.held.published(t)
+	}
+	return sub
+}
+
+// asksOtherwise says whether a flag asks for something else than what the
+// cluster's policies do, so that what its controller recommends is no answer.
+func (s *settings) asksOtherwise() bool {
+	for flag := range flagFields {
+		if s.changed(flag) {
+			return true
+		}
+	}
+	return len(s.policies) > 0 || s.changed("now")
 }
 
 // discoverTargets takes the workloads from the history, where there are no
@@ -147,6 +194,9 @@ func (s *settings) load(ctx context.Context, g *gathered) error {
 	type span struct{ window, step time.Duration }
 	groups := map[span][]int{}
 	for i := range g.subjects {
+		if g.subjects[i].published != nil && s.record == nil {
+			continue
+		}
 		p := g.subjects[i].policy
 		groups[span{p.Window, p.Step}] = append(groups[span{p.Window, p.Step}], i)
 	}
@@ -180,8 +230,12 @@ func (s *subject) asked() history.Workload {
 	return w
 }
 
-// items recommends for one workload.
+// items are the recommendations for one workload: those that its cluster has, so
+// that two never contradict each other, or else new ones.
 func (s *subject) items(now time.Time) []report.Item {
+	if s.published != nil {
+		return s.published
+	}
 	spec, containers := &s.target.Template.Spec, s.target.Containers()
 	if len(containers) == 0 { // Known from history alone.
 		names := slices.Sorted(maps.Keys(s.usage.Containers))
@@ -201,11 +255,15 @@ func (s *subject) items(now time.Time) []report.Item {
 	for _, c := range s.target.Template.Spec.InitContainers {
 		sidecars = append(sidecars, c.Name) // Those that are none get no size.
 	}
+	w := report.Workload{
+		WorkloadKey: s.target.WorkloadKey, APIVersion: s.target.APIVersion, Sidecars: sidecars,
+		Replicas: s.target.Replicas, Ignored: s.target.Ignored(), Usage: s.usage,
+	}
+	if s.held != nil {
+		w.Live, w.Autoscalers = s.held.inForce(s.target.WorkloadKey), s.held.Autoscalers[s.target.WorkloadKey]
+	}
 	return report.Items(
-		report.Workload{
-			WorkloadKey: s.target.WorkloadKey, APIVersion: s.target.APIVersion, Sidecars: sidecars,
-			Replicas: s.target.Replicas, Ignored: s.target.Ignored(), Usage: s.usage,
-		},
+		w,
 		sizing.Recommend(sizing.Subject{
 			Template: spec, Containers: containers, Replicas: replicas,
 			Usage: s.usage, Now: now, Policy: s.policy,

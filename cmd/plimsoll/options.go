@@ -23,6 +23,7 @@ import (
 // options are the flags of recommend as they are written.
 type options struct {
 	source sourceOptions
+	live   liveOptions
 
 	manifests []string
 	policies  []string
@@ -45,6 +46,7 @@ type options struct {
 func (o *options) bind(f *pflag.FlagSet) {
 	f.SortFlags = false
 	o.source.bind(f)
+	o.live.bind(f)
 	o.bindSelection(f)
 	f.StringVarP(&o.output, "output", "o", "table", strings.Join(report.Formats, ", "))
 	o.file.bind(f)
@@ -84,7 +86,10 @@ type settings struct {
 	step   time.Duration // 0: the policy's
 	now    time.Time     // zero: the source's
 	edit   policyEdit    // what flags change of every policy
-	source openSource
+	source openSource    // without a Source where only the cluster is read
+	// inCluster has workloads read from a cluster; held is what it holds.
+	inCluster bool
+	held      *holdings
 	// record is given every sample; nil keeps none.
 	record recordFunc
 }
@@ -128,8 +133,14 @@ func (o *options) validate(ctx context.Context) (*settings, error) {
 	if countOf(o.manifests, "-") > 1 {
 		check(errors.New("--manifests - reads standard input and can be given once"))
 	}
-	s.source, err = o.source.open(ctx, o.namespace)
-	check(err)
+	s.inCluster = o.live.wanted() || !o.source.named() && len(o.manifests) == 0
+	if s.inCluster && len(o.manifests) > 0 {
+		check(errors.New("--manifests and --cluster both name workloads: write one of them"))
+	}
+	if o.source.named() || !s.inCluster {
+		s.source, err = o.source.open(ctx, o.namespace)
+		check(err)
+	}
 	return s, errors.Join(errs...)
 }
 

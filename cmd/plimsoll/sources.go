@@ -82,6 +82,9 @@ func (o *sourceOptions) open(ctx context.Context, namespace string) (openSource,
 	return s, nil
 }
 
+// named says whether any flag names a source.
+func (o *sourceOptions) named() bool { return o.folder != "" || o.url != "" || o.configFile != "" }
+
 // oneOf refuses flags that name no source, or two.
 func (o *sourceOptions) oneOf() error {
 	switch {

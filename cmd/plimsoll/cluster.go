@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/report"
+	"github.com/plimsoll-dev/plimsoll/report/vrec"
+	"github.com/plimsoll-dev/plimsoll/workload"
+	"github.com/plimsoll-dev/plimsoll/workload/live"
+)
+
+// liveOptions are the flags that have workloads read from a cluster.
+type liveOptions struct {
+	clusterOptions
+	cluster bool
+}
+
+func (o *liveOptions) bind(f *pflag.FlagSet) {
+	f.BoolVar(&o.cluster, "cluster", false, "read workloads, policies and recommendations from the cluster of the kubeconfig; get and list only")
+	o.clusterOptions.bind(f)
+}
+
+// wanted says whether a flag names a cluster.
+func (o *liveOptions) wanted() bool { return o.cluster || o.kubeconfig != "" || o.context != "" }
+
+// holdings is what was read of a cluster, beside what manifests could say as
+// well.
+type holdings struct {
+	*live.Snapshot
+	// recommendations are the VerticalRecommendations by workload.
+	recommendations map[history.WorkloadKey]*v1alpha1.VerticalRecommendation
+	notes           []string
+}
+
+// pageSize bounds what the API server is asked for at once.
+const pageSize = 500
+
+// readCluster reads workloads and all that bears on them, by get and list.
+func (s *settings) readCluster(ctx context.Context) (*holdings, error) {
+	config, err := s.live.config()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	snapshot, err := live.Read(ctx, c, live.Options{Namespace: s.namespace, Policies: true, PageSize: pageSize, Chain: live.NewChain(c)})
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster: %w", err)
+	}
+	h := &holdings{Snapshot: snapshot, recommendations: map[history.WorkloadKey]*v1alpha1.VerticalRecommendation{}}
+	for kind, err := range snapshot.Unreadable {
+		h.notes = append(h.notes, fmt.Sprintf("the cluster does not let you list %s, which may bound a recommendation: %v", kind, err))
+	}
+	return h, h.readRecommendations(ctx, c, s.namespace)
+}
+
+// readRecommendations reads what the controller recommends. A cluster without
+// our custom resources has none.
+func (h *holdings) readRecommendations(ctx context.Context, c client.Reader, namespace string) error {
+	var list v1alpha1.VerticalRecommendationList
+	for more := true; more; more = list.Continue != "" {
+		err := c.List(ctx, &list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(list.Continue))
+		switch {
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsForbidden(err):
+			h.notes = append(h.notes, fmt.Sprintf("the cluster does not let you list its recommendations: %v", err))
+			return nil
+		case err != nil:
+			return fmt.Errorf("listing the cluster's recommendations: %w", err)
+		}
+		for i := range list.Items {
+			r := &list.Items[i]
+			w := r.Spec.Workload
+			h.recommendations[history.WorkloadKey{Namespace: r.Namespace, Kind: w.Kind, Name: w.Name}] = r
+		}
+	}
+	return nil
+}
+
+// published are the items of the recommendation that the cluster has for a
+// workload, completed by what its pods have; nil where it has none, or says that
+// it could not make one yet.
+func (h *holdings) published(t *workload.Target) []report.Item {
+	r := h.recommendations[t.WorkloadKey]
+	if r == nil {
+		return nil
+	}
+	items := vrec.Items(r)
+	inForce := h.inForce(t.WorkloadKey)
+	for i := range items {
+		items[i].Sidecar = isSidecar(t, items[i].Container)
+		items[i].AddLive(inForce)
+	}
+	return items
+}
+
+// inForce is what the workload's pods have, by container: the first pod's, where
+// they differ. It is nil without pods.
+func (h *holdings) inForce(key history.WorkloadKey) map[string]corev1.ResourceRequirements {
+	pods := h.Pods[key]
+	if len(pods) == 0 {
+		return nil
+	}
+	all := map[string]corev1.ResourceRequirements{}
+	for _, containers := range [][]corev1.Container{pods[0].Spec.Containers, pods[0].Spec.InitContainers} {
+		for _, c := range containers {
+			all[c.Name] = c.Resources
+		}
+	}
+	return all
+}
+
+func isSidecar(t *workload.Target, container string) bool {
+	for _, c := range t.Template.Spec.InitContainers {
+		if c.Name == container {
+			return true
+		}
+	}
+	return false
+}
