@@ -9,7 +9,7 @@ COUNT     ?= 1
 TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build image binaries test e2e peers generate verify fmt lint bench golden fuzz cluster cluster-down
+.PHONY: help build image binaries test e2e peers install-test generate verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +34,13 @@ test: ## unit tests, and tests against real servers that Go alone can build
 e2e: binaries ## tests against a real kubelet (root; installs runc, iptables and CNI plugins where missing)
 	test/cluster/install.sh
 	$(GO) test -p 1 -tags e2e -count=1 -timeout 40m ./test/cluster/... ./test/e2e/...
+	cd test/install && $(GO) test -tags e2e -count=1 -timeout 40m -run TestImageRunsUnderItsOwnServiceAccount ./...
 
 peers: ## replay and benchmarks beside the incumbent's own code, a module of its own
 	cd test/peers && $(GO) test ./...
+
+install-test: ## manifests and chart, rendered and applied to a real API server, a module of its own
+	cd test/install && $(GO) test ./...
 
 generate: ## deepcopy and the custom resources, from the types in api
 	$(GO) run -C test/tools/generate .
