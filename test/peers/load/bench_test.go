@@ -5,7 +5,6 @@ package load
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,42 +19,75 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/plimsoll-dev/plimsoll/test/binaries"
 	"github.com/plimsoll-dev/plimsoll/test/promserver"
 )
 
-// The data is that of BenchmarkLoad in history/prometheus: 1,000 containers in
-// 500 pods of 250 Deployments, scraped once a minute until now.
-const (
-	containers = 1000
-	days       = 8
-)
-
-var now = time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC)
+// days is how much is loaded.
+const days = 8
 
 // BenchmarkLoad reads eight days of 1,000 containers, until they can be
-// recommended for. Each load is a process of its own that does nothing else:
-// peak-MB is the most memory that it had, client-s its CPU time, load-s how long
-// the load took, server-s the server's CPU time, received-MB what came over the
-// wire, cpu-samples how many samples of CPU it was left with.
+// recommended for, in every way that there is. Each load is a process of its own
+// that does nothing else: peak-MB is the most memory that it had, client-s its
+// CPU time, load-s how long the load took, server-s the server's CPU time,
+// received-MB what came over the wire, cpu-samples how many samples of CPU it was
+// left with.
 func BenchmarkLoad(b *testing.B) {
-	vpa, plimsoll := build(b, ".", "./cmd/loadvpa"), build(b, "plimsoll", ".")
-	server := startServer(b)
+	programs := buildAll(b)
+	measureAll(b, promserver.Cluster{Deployments: 250, Days: 16}, []way{
+		{"vpa-1h", programs.vpa, []string{"-step=1h"}}, // Its default.
+		{"vpa-5m", programs.vpa, []string{"-step=5m"}},
+		{"range-5m", programs.plimsoll, []string{"-step=5m", "-remote-read=Never"}}, // Ours.
+		{"range-5m-compressed", programs.plimsoll, []string{"-step=5m", "-remote-read=Never", "-compress"}},
+		{"remote-read-5m", programs.plimsoll, []string{"-step=5m", "-remote-read=Always"}},
+		{"folder-5m", programs.plimsoll, []string{"-step=5m", "-folder"}},
+		{"range-1m", programs.plimsoll, []string{"-step=1m", "-remote-read=Never"}},
+		{"remote-read-1m", programs.plimsoll, []string{"-step=1m", "-remote-read=Always"}},
+		{"range-1h", programs.plimsoll, []string{"-step=1h", "-remote-read=Never"}},
+	})
+}
+
+// BenchmarkLargeLoad is BenchmarkLoad for 10,000 containers.
+func BenchmarkLargeLoad(b *testing.B) {
+	programs := buildAll(b)
+	measureAll(b, promserver.Cluster{Deployments: 2500, Days: 8}, []way{
+		{"vpa-1h", programs.vpa, []string{"-step=1h"}},
+		{"range-5m", programs.plimsoll, []string{"-step=5m", "-remote-read=Never"}},
+		{"remote-read-5m", programs.plimsoll, []string{"-step=5m", "-remote-read=Always"}},
+		{"folder-5m", programs.plimsoll, []string{"-step=5m", "-folder"}},
+	})
+}
+
+// way is a program and how it reads.
+type way struct {
+	name, program string
+	flags         []string
+}
+
+// folderFlag is replaced by the server's data folder.
+const folderFlag = "-folder"
+
+func measureAll(b *testing.B, cluster promserver.Cluster, ways []way) {
+	server, data := cluster.Start(b)
 	wire := newRelay(b, server.URL)
-	for _, load := range []struct {
-		name    string
-		command []string
-	}{
-		{"vpa-1h", []string{vpa, "-step=1h"}}, // Its default.
-		{"vpa-5m", []string{vpa, "-step=5m"}},
-		{"plimsoll-5m", []string{plimsoll, "-step=5m"}}, // Ours.
-		{"plimsoll-5m-compressed", []string{plimsoll, "-step=5m", "-compress"}},
-		{"plimsoll-1h", []string{plimsoll, "-step=1h"}},
-	} {
-		b.Run(load.name, func(b *testing.B) { wire.measure(b, server, load.command) })
+	for _, w := range ways {
+		b.Run(w.name, func(b *testing.B) {
+			command := slices.Concat([]string{w.program}, w.flags)
+			if i := slices.Index(command, folderFlag); i >= 0 {
+				command[i] += "=" + data
+			}
+			if w.program != "" && !strings.HasPrefix(w.name, "vpa") {
+				command = append(command, "-deployments="+strconv.Itoa(cluster.Deployments))
+			}
+			wire.measure(b, server, cluster, command)
+		})
 	}
+}
+
+type programs struct{ vpa, plimsoll string }
+
+func buildAll(b *testing.B) programs {
+	return programs{build(b, ".", "./cmd/loadvpa"), build(b, "plimsoll", ".")}
 }
 
 // build builds a program of a module below this folder.
@@ -123,13 +155,13 @@ type loaded struct {
 	CPUSamples int     `json:"cpuSamples"`
 }
 
-func (r *relay) measure(b *testing.B, server *promserver.Server, command []string) {
-	r.run(b, command) // The server then has in memory what it reads.
+func (r *relay) measure(b *testing.B, server *promserver.Server, cluster promserver.Cluster, command []string) {
+	r.run(b, cluster, command) // The server then has in memory what it reads.
 	var sum loaded
 	var peak, clientSeconds, serverSeconds, received float64
 	for b.Loop() {
 		cpu, bytes := serverCPU(b, server.URL), r.received.Load()
-		l, state := r.run(b, command)
+		l, state := r.run(b, cluster, command)
 		serverSeconds += serverCPU(b, server.URL) - cpu
 		received += float64(r.received.Load() - bytes)
 		sum.Seconds += l.Seconds
@@ -147,9 +179,9 @@ func (r *relay) measure(b *testing.B, server *promserver.Server, command []strin
 }
 
 // run runs a load to its end.
-func (r *relay) run(b *testing.B, command []string) (loaded, *os.ProcessState) {
+func (r *relay) run(b *testing.B, cluster promserver.Cluster, command []string) (loaded, *os.ProcessState) {
 	arguments := slices.Concat(command[1:],
-		[]string{"-url=" + r.url, "-days=" + strconv.Itoa(days), "-now=" + strconv.FormatInt(now.Unix(), 10)})
+		[]string{"-url=" + r.url, "-days=" + strconv.Itoa(days), "-now=" + strconv.FormatInt(promserver.ClusterEnd.Unix(), 10)})
 	process := exec.CommandContext(b.Context(), command[0], arguments...)
 	process.Stderr = os.Stderr
 	output, err := process.Output()
@@ -161,7 +193,7 @@ func (r *relay) run(b *testing.B, command []string) (loaded, *os.ProcessState) {
 	if err := json.Unmarshal(output, &l); err != nil {
 		b.Fatalf("reading what %s printed: %v", command[0], err)
 	}
-	if l.Containers == 0 || l.CPUSamples < containers*(24*days-days) {
+	if l.Containers == 0 || l.CPUSamples < cluster.Containers()*(24*days-days) {
 		b.Fatalf("%s loaded %d containers and %d samples", command[0], l.Containers, l.CPUSamples)
 	}
 	return l, process.ProcessState
@@ -186,27 +218,4 @@ func serverCPU(b *testing.B, url string) float64 {
 	}
 	b.Fatal("the server does not say what CPU time it used")
 	return 0
-}
-
-// startServer runs the real server on the data that BenchmarkLoad in
-// history/prometheus makes and keeps outside the checkout.
-func startServer(b *testing.B) *promserver.Server {
-	version, err := binaries.Version("prometheus")
-	if err != nil {
-		b.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		b.Fatal(err)
-	}
-	dir := filepath.Join(cache, "plimsoll", "bench", fmt.Sprintf("load-%s-1", version))
-	if _, err := os.Stat(filepath.Join(dir, "data")); err != nil {
-		b.Skip("no data yet: it is made by go test -run '^$' -bench BenchmarkLoad ./history/prometheus in the product's module")
-	}
-	server, err := promserver.Run(b.Context(), dir)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(server.Stop)
-	return server
 }

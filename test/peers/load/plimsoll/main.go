@@ -14,6 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/history/prometheus"
+	"github.com/plimsoll-dev/plimsoll/history/tsdb"
 	"github.com/plimsoll-dev/plimsoll/recommender"
 )
 
@@ -21,12 +22,14 @@ func main() {
 	settings := prometheus.DefaultSettings()
 	flag.StringVar(&settings.URL, "url", "", "base of the server's API")
 	flag.BoolVar(&settings.Compress, "compress", false, "ask for compressed answers")
+	flag.StringVar((*string)(&settings.RemoteRead), "remote-read", string(settings.RemoteRead), "Auto, Never or Always")
+	folder := flag.String("folder", "", "data folder to read in place of a server")
 	days := flag.Int("days", 8, "length of the history")
 	step := flag.Duration("step", 5*time.Minute, "resolution of the history")
 	now := flag.Int64("now", 0, "end of the history, in seconds since 1970")
 	deployments := flag.Int("deployments", 250, "how many Deployments there are")
 	flag.Parse()
-	l, err := load(settings, *days, *deployments, *step, time.Unix(*now, 0).UTC())
+	l, err := load(settings, *folder, *days, *deployments, *step, time.Unix(*now, 0).UTC())
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(l)
 	}
@@ -44,9 +47,17 @@ type loaded struct {
 	CPUSamples int `json:"cpuSamples"`
 }
 
-func load(settings prometheus.Settings, days, deployments int, step time.Duration, now time.Time) (loaded, error) {
+// open opens the data folder, or without one the server.
+func open(settings prometheus.Settings, folder string) (history.Source, error) {
+	if folder != "" {
+		return tsdb.Open(context.Background(), folder, settings)
+	}
+	return prometheus.New(settings)
+}
+
+func load(settings prometheus.Settings, folder string, days, deployments int, step time.Duration, now time.Time) (loaded, error) {
 	start := time.Now()
-	source, err := prometheus.New(settings)
+	source, err := open(settings, folder)
 	if err != nil {
 		return loaded{}, err
 	}
