@@ -159,11 +159,13 @@ func (r recording) sources(t *testing.T, pod string) map[string][]string {
 	// A rate over just the step is what the recording has.
 	files := folder(t, map[string]string{
 		"data.yaml":   "rateWindow: 5m\n",
-		"server.yaml": "rateWindow: 5m\nurl: " + server.URL + "\n",
+		"server.yaml": "rateWindow: 5m\nremoteRead: Never\nurl: " + server.URL + "\n",
+		"remote.yaml": "rateWindow: 5m\nremoteRead: Always\nurl: " + server.URL + "\n",
 	})
 	return map[string][]string{
 		"csv":         {"--history", folder(t, map[string]string{"borg/" + pod + "/app.csv": r.csv()})},
 		"server":      {"--prometheus-config", filepath.Join(files, "server.yaml")},
+		"remote read": {"--prometheus-config", filepath.Join(files, "remote.yaml")},
 		"data folder": {"--history", filepath.Join(dir, "data"), "--prometheus-config", filepath.Join(files, "data.yaml")},
 		"OpenMetrics": {"--history", folder(t, map[string]string{"all.om": openMetrics(r.series(pod))}), "--prometheus-config", filepath.Join(files, "data.yaml")},
 	}

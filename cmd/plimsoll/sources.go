@@ -155,6 +155,10 @@ func (o *sourceOptions) settings() (prometheus.Settings, error) {
 	}
 	settings.Matchers = append(settings.Matchers, o.matchers...)
 	settings.Progress = progress(os.Stderr, "Reading history")
+	if settings.RemoteRead == prometheus.RemoteReadAlways {
+		// Where it is left to the source, either way is right.
+		settings.Note = func(text string) { fmt.Fprintln(os.Stderr, "Warning:", text) }
+	}
 	return settings, nil
 }
 
