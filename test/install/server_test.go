@@ -110,17 +110,15 @@ var controllersWrites = []string{
 	"create events.events.k8s.io", "patch events.events.k8s.io",
 	"create subjectaccessreviews.authorization.k8s.io", "create tokenreviews.authentication.k8s.io",
 	"create verticalrecommendations.autoscaling.plimsoll.dev", "update verticalrecommendations.autoscaling.plimsoll.dev",
-	"patch verticalrecommendations.autoscaling.plimsoll.dev", "delete verticalrecommendations.autoscaling.plimsoll.dev",
-	"update verticalrecommendations.autoscaling.plimsoll.dev/status", "patch verticalrecommendations.autoscaling.plimsoll.dev/status",
-	"update verticalpolicies.autoscaling.plimsoll.dev/status", "patch verticalpolicies.autoscaling.plimsoll.dev/status",
-	"update clusterverticalpolicies.autoscaling.plimsoll.dev/status", "patch clusterverticalpolicies.autoscaling.plimsoll.dev/status",
+	"update verticalrecommendations.autoscaling.plimsoll.dev/status",
+	"update verticalpolicies.autoscaling.plimsoll.dev/status", "update clusterverticalpolicies.autoscaling.plimsoll.dev/status",
 }
 
 // ownNamespacesWrites are what it may change besides, where it lives.
 var ownNamespacesWrites = []string{
 	"create configmaps", "update configmaps", "delete configmaps",
 	"create events", "patch events",
-	"create leases.coordination.k8s.io", "update leases.coordination.k8s.io",
+	"create leases.coordination.k8s.io", // Only the one of its own name may be updated.
 }
 
 // testWrites asks the server about every write of every resource that it serves,
