@@ -234,7 +234,7 @@ func (s *controllerSettings) run(ctx context.Context) error {
 		return fmt.Errorf("setting up the controller: %w", err)
 	}
 	s.log.Info("starting", "version", version(), "namespace", s.namespace, "defaultSource", s.sources.DefaultSource)
-	if err := m.Start(ctx); err != nil {
+	if err := startManager(ctx, m); err != nil {
 		return fmt.Errorf("running the controller: %w", err)
 	}
 	s.log.Info("stopped")

@@ -137,6 +137,42 @@ func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metr
 	return c, err
 }
 
+// startManager runs the manager until the context ends. The library waits for
+// its caches without end, also when it has been told to stop: that is noticed
+// here, and nothing has begun by then that would have to be ended.
+func startManager(ctx context.Context, m manager.Manager) error {
+	filled := make(began)
+	if err := m.Add(filled); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- m.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case <-filled:
+		return <-ended
+	default:
+		return nil
+	}
+}
+
+// began is a Runnable that is closed when it starts, which is when all caches
+// are filled.
+type began chan struct{}
+
+// Start implements manager.Runnable.
+func (b began) Start(context.Context) error {
+	close(b)
+	return nil
+}
+
+// NeedLeaderElection says that there is no waiting for the lease.
+func (b began) NeedLeaderElection() bool { return false }
+
 // informers are those of a cache, by kind.
 type informers map[string]cache.Informer
 

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -31,7 +32,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
@@ -39,6 +42,7 @@ import (
 )
 
 func TestControllerInACluster(t *testing.T) {
+	crlog.SetLogger(logr.Discard()) // Else the library of the test's own client asks for it.
 	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true})
 	crd.Install(t, c.Config)
 	for name, test := range map[string]func(*testing.T, *controllerBed){
@@ -47,6 +51,7 @@ func TestControllerInACluster(t *testing.T) {
 		"metrics are for who may read them":                                            guardsMetrics,
 		"metrics without protection are for everybody":                                 servesPlainMetrics,
 		"a second replica stands by, and takes over when the first stops":              takesOver,
+		"without rights it does not get ready, and says what it may not do":            needsRights,
 		"what was sampled is kept when it is asked to stop":                            keepsCheckpoint,
 		"a replica that cannot reach the API server is gone before another takes over": stopsWithoutLease,
 	} {
@@ -168,6 +173,23 @@ func takesOver(t *testing.T, b *controllerBed) {
 	second.stop(t, 0)
 }
 
+func needsRights(t *testing.T, b *controllerBed) {
+	server := b.kubeconfigFor(t, b.token(t, "nobody"))
+	p := b.start(t, server)
+	for _, want := range []string{"cannot list resource \\\"pods\\\"", "cannot list resource \\\"verticalpolicies\\\""} {
+		p.await(t, "the log to say "+want, func(context.Context) (bool, error) {
+			return strings.Contains(p.log.String(), want), nil
+		})
+	}
+	if status := p.get(t, "/readyz"); status != http.StatusInternalServerError {
+		t.Errorf("/readyz gives %d", status)
+	}
+	if status := p.get(t, "/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz gives %d, and no restart would help", status)
+	}
+	p.stop(t, 0)
+}
+
 func keepsCheckpoint(t *testing.T, b *controllerBed) {
 	p := b.startWith(t, b.cluster.KubeconfigPath, "--metrics-server")
 	p.awaitOK(t, "/readyz")
@@ -189,7 +211,7 @@ func keepsCheckpoint(t *testing.T, b *controllerBed) {
 //
 // Field case B50.
 func stopsWithoutLease(t *testing.T, b *controllerBed) {
-	lease := []string{"--lease-duration", "5s"}
+	lease := []string{"--lease-duration", "10s"}
 	line := newTrunk(t, b.cluster.Config.Host)
 	first := b.start(t, b.kubeconfigVia(t, line.address()), lease...)
 	leader := b.awaitHolder(t, func(holder string) bool { return holder != "" })
@@ -212,7 +234,11 @@ func stopsWithoutLease(t *testing.T, b *controllerBed) {
 }
 
 func TestWithoutAnAPIServerTheControllerDoesNotStart(t *testing.T) {
-	path := writeKubeconfig(t, "https://"+freeAddress(t), nil)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: 'https://%s'}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}", freeAddress(t))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	r := execute(t, "", "controller", "--prometheus", "http://p:9090", "--kubeconfig", path, "--health-address", "0", "--metrics-address", "0")
 	if r.code != exitError || !strings.Contains(r.err, "setting up the controller") || !strings.Contains(r.err, "connection refused") {
 		t.Errorf("the exit code is %d and the message\n%s", r.code, r.err)
@@ -360,27 +386,31 @@ func (b *controllerBed) awaitHolder(t *testing.T, right func(string) bool) (hold
 // kubeconfigVia is a kubeconfig file for the API server at another address.
 func (b *controllerBed) kubeconfigVia(t *testing.T, address string) string {
 	t.Helper()
-	text, err := os.ReadFile(b.cluster.KubeconfigPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writeKubeconfig(t, "https://"+address, text)
+	return b.kubeconfig(t, func(c *clientcmdapi.Config) {
+		for _, cluster := range c.Clusters {
+			cluster.Server = "https://" + address
+		}
+	})
 }
 
-// writeKubeconfig writes a kubeconfig file like the given one, or an empty one,
-// for another server.
-func writeKubeconfig(t *testing.T, server string, like []byte) string {
+// kubeconfigFor is a kubeconfig file for whom a token is of.
+func (b *controllerBed) kubeconfigFor(t *testing.T, token string) string {
 	t.Helper()
-	if like == nil {
-		like = []byte(`{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`)
-	}
-	config, err := clientcmd.Load(like)
+	return b.kubeconfig(t, func(c *clientcmdapi.Config) {
+		for name := range c.AuthInfos {
+			c.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+		}
+	})
+}
+
+// kubeconfig is the cluster's kubeconfig file with a change.
+func (b *controllerBed) kubeconfig(t *testing.T, change func(*clientcmdapi.Config)) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(b.cluster.KubeconfigPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range config.Clusters {
-		c.Server = server
-	}
+	change(config)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		t.Fatal(err)
@@ -443,7 +473,7 @@ func (p *process) awaitExit(t *testing.T, code int) []string {
 	t.Helper()
 	select {
 	case <-p.exited:
-	case <-t.Context().Done():
+	case <-time.After(time.Minute):
 		t.Fatal("the controller does not end")
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
@@ -454,18 +484,22 @@ func (p *process) awaitExit(t *testing.T, code int) []string {
 
 func (p *process) awaitOK(t *testing.T, path string) {
 	t.Helper()
-	p.await(t, path, func(ctx context.Context) (bool, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+path, nil)
-		if err != nil {
-			return false, err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return false, nil // Not listening yet.
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK, nil
-	})
+	p.await(t, path, func(context.Context) (bool, error) { return p.get(t, path) == http.StatusOK, nil })
+}
+
+// get is the status of a health check; 0 where nobody listens yet.
+func (p *process) get(t *testing.T, path string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.health+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
 }
 
 // awaitMetric waits until a metric of plain metrics is above 0.

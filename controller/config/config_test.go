@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,22 @@ func TestAWholeFileIsRead(t *testing.T) {
 	want.Labels.Pod, want.ScrapeInterval, want.MaxInFlight = "pod_name", 30*time.Second, 8
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "HTTP", "Wait", "Progress", "Observe")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheDocumentedFileIsRead(t *testing.T) {
+	text, err := os.ReadFile("../../docs/controller.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	f, err := Parse("", []byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Sources) != 2 || *f.Sources[1].MetricsServer != DefaultMetricsServer() {
+		t.Errorf("the file is %+v", f)
 	}
 }
 
