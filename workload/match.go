@@ -51,10 +51,11 @@ const (
 //
 // For many targets, Resolve does the same with less work.
 func (s *Set) PolicyFor(t *Target) (Match, bool) {
-	all := s.compile().candidates(t)
+	all := s.compile(func(namespace string) bool { return namespace == t.Namespace }).candidates(t)
 	if len(all) == 0 {
 		return Match{}, false
 	}
+	all[0].Invalid = all[0].faults()
 	return inForce(all), true
 }
 
@@ -78,6 +79,8 @@ type policy struct {
 	title   string // as messages name it
 	at      int    // in policies.all
 	created time.Time
+	// validate says what is wrong with it.
+	validate func() field.ErrorList
 	// ref, or kinds and labels: what is looked for.
 	ref    *v1alpha1.WorkloadRef
 	kinds  []string
@@ -99,8 +102,9 @@ type candidate struct {
 	rank rank
 }
 
-// compile parses the selectors once.
-func (s *Set) compile() *policies {
+// compile parses the selectors once, of the cluster policies and of those in the
+// wanted namespaces.
+func (s *Set) compile(wanted func(namespace string) bool) *policies {
 	c := &policies{
 		set:       s,
 		all:       make([]policy, 0, len(s.Policies)+len(s.ClusterPolicies)),
@@ -110,7 +114,10 @@ func (s *Set) compile() *policies {
 	}
 	for i := range s.Policies {
 		p := &s.Policies[i]
-		added := c.add(v1alpha1.KindVerticalPolicy, &p.ObjectMeta, &p.Spec.PolicySpec, p.Validate())
+		if !wanted(p.Namespace) {
+			continue
+		}
+		added := c.add(v1alpha1.KindVerticalPolicy, &p.ObjectMeta, &p.Spec.PolicySpec, p.Validate)
 		added.ref = p.Spec.Target.Ref
 		added.selects(p.Spec.Target.Selector, labels.Nothing())
 		if added.ref != nil {
@@ -122,7 +129,7 @@ func (s *Set) compile() *policies {
 	}
 	for i := range s.ClusterPolicies {
 		p := &s.ClusterPolicies[i]
-		added := c.add(v1alpha1.KindClusterVerticalPolicy, &p.ObjectMeta, &p.Spec.PolicySpec, p.Validate())
+		added := c.add(v1alpha1.KindClusterVerticalPolicy, &p.ObjectMeta, &p.Spec.PolicySpec, p.Validate)
 		added.selects(p.Spec.Target.Selector, labels.Everything())
 		added.namespaces = parse(p.Spec.NamespaceSelector)
 		c.cluster = append(c.cluster, added)
@@ -130,21 +137,27 @@ func (s *Set) compile() *policies {
 	return c
 }
 
-func (c *policies) add(kind string, meta *metav1.ObjectMeta, spec *v1alpha1.PolicySpec, invalid field.ErrorList) *policy {
-	if len(invalid) == 0 {
-		invalid = nil
-	}
+func (c *policies) add(kind string, meta *metav1.ObjectMeta, spec *v1alpha1.PolicySpec, validate func() field.ErrorList) *policy {
 	name := title(kind, meta.Namespace, meta.Name)
 	c.all = append(c.all, policy{
 		Match: Match{
 			Kind: kind, Namespace: meta.Namespace, Name: meta.Name, Generation: meta.Generation,
-			Origin: c.set.origins[name], Spec: *spec, Invalid: invalid,
+			Origin: c.set.origins[name], Spec: *spec,
 		},
-		title:   name,
-		at:      len(c.all),
-		created: meta.CreationTimestamp.Time,
+		title:    name,
+		at:       len(c.all),
+		created:  meta.CreationTimestamp.Time,
+		validate: validate,
 	})
 	return &c.all[len(c.all)-1]
+}
+
+// faults are what is wrong with the policy; nil where nothing is.
+func (p *policy) faults() field.ErrorList {
+	if all := p.validate(); len(all) > 0 {
+		return all
+	}
+	return nil
 }
 
 // selects notes the selector, or what an absent one selects.

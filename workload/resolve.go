@@ -47,9 +47,11 @@ type Loss struct {
 // what that means for every policy. The order of the set's lists makes no
 // difference but to the order of the result's.
 func (s *Set) Resolve() Resolution {
-	c := s.compile()
+	c := s.compile(func(string) bool { return true })
 	states := make([]PolicyState, len(c.all))
-	for i, p := range c.all {
+	for i := range c.all {
+		p := &c.all[i]
+		p.Invalid = p.faults()
 		states[i] = PolicyState{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Invalid: p.Invalid}
 	}
 	byTarget := make(map[history.WorkloadKey]Match, len(s.Targets))

@@ -76,6 +76,9 @@ func TestAnInvalidPolicyHoldsItsTargets(t *testing.T) {
 	if got := resolved.ByTarget[web]; got.Name != "own" || len(got.Invalid) == 0 {
 		t.Errorf("got %s with faults %v, want the invalid policy of its own", got, got.Invalid)
 	}
+	if got, _ := s.PolicyFor(&s.Targets[0]); got.Name != "own" || len(got.Invalid) == 0 {
+		t.Errorf("asked for one target, got %s with faults %v", got, got.Invalid)
+	}
 	if own := state(t, resolved, "own"); len(own.Invalid) == 0 || !strings.Contains(own.Invalid.ToAggregate().Error(), "cpu.min") {
 		t.Errorf("got faults %v, want one about cpu.min", own.Invalid)
 	}
