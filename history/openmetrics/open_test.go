@@ -75,10 +75,12 @@ func write(t *testing.T, path, text string) string {
 
 func TestTextIsWhatAServerWouldHold(t *testing.T) {
 	db := pod("db-0") + "# EOF\n"
+	const second = "# TYPE container_memory"
+	cpu, memory, _ := strings.Cut(db, second)
 	for name, files := range map[string]map[string]string{
 		"one file":           {"all.om": db},
 		"gzip":               {"all.openmetrics.gz": db},
-		"a file a metric":    {"a.om": db[:strings.Index(db, "# TYPE container_memory")] + "# EOF\n", "b.om": db[strings.Index(db, "# TYPE container_memory"):]},
+		"a file a metric":    {"a.om": cpu + "# EOF\n", "b.om": second + memory},
 		"Windows line ends":  {"all.om": strings.ReplaceAll(db, "\n", "\r\n")},
 		"among much else":    {"all.om": series("up", `job="x"`, time.Hour, func(int) float64 { return 1 }) + "bad line that is nobody's\n" + db, "notes.txt": "not history"},
 		"with stray folders": {"all.om": db, ".hidden.om": "nonsense"},
