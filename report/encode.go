@@ -11,7 +11,7 @@ import (
 )
 
 // Formats are the output formats, in the order in which help shows them.
-var Formats = []string{"table", "wide", "json", "yaml", "csv", "patch"}
+var Formats = []string{"table", "wide", "json", "yaml", "csv", "html", "patch"}
 
 // CheckFormat refuses an unknown format.
 func CheckFormat(format string) error {
@@ -21,25 +21,33 @@ func CheckFormat(format string) error {
 	return nil
 }
 
-// Write writes the list in one of the formats. Colour marks severity in tables.
+// FormatHTML needs more than the list; see Page.
+const FormatHTML = "html"
+
+// Write writes the list in one of the formats but HTML. Colour marks severity in tables.
 func (l List) Write(w io.Writer, format string, colour bool) error {
 	switch format {
-	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(l)
-	case "yaml":
-		text, err := yaml.Marshal(l)
-		if err != nil {
-			return fmt.Errorf("encoding recommendations as YAML: %w", err)
-		}
-		_, err = w.Write(text)
-		return err
+	case "json", "yaml":
+		return encode(w, format, l)
 	case "csv":
 		return l.writeCSV(w)
 	case "patch":
 		return l.writePatches(w)
 	}
 	return l.writeTable(w, format == "wide", colour)
+}
+
+func encode(w io.Writer, format string, value any) error {
+	if format == "yaml" {
+		text, err := yaml.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("encoding as YAML: %w", err)
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
 }

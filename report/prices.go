@@ -96,6 +96,11 @@ func decimal(v float64) *string {
 
 // String is one sentence.
 func (s *Savings) String() string {
+	return fmt.Sprintf("%s a month (%d h): %s", s.headline(), s.Hours, strings.Join(s.parts(), ", "))
+}
+
+// parts are what each resource saves.
+func (s *Savings) parts() []string {
 	var parts []string
 	if s.CPU != nil {
 		parts = append(parts, "CPU "+s.amount(*s.CPU))
@@ -103,7 +108,7 @@ func (s *Savings) String() string {
 	if s.Memory != nil {
 		parts = append(parts, "memory "+s.amount(*s.Memory))
 	}
-	return fmt.Sprintf("%s a month (%d h): %s", s.headline(), s.Hours, strings.Join(parts, ", "))
+	return parts
 }
 
 // headline is what is saved, or what it costs.
@@ -117,15 +122,16 @@ func (s *Savings) headline() string {
 // amount is an amount with its currency, such as $1.50, EUR 1.50 or -$1.50.
 func (s *Savings) amount(text string) string {
 	size, negative := strings.CutPrefix(text, "-")
-	switch {
-	case s.Currency == "":
-	case utf8.RuneCountInString(s.Currency) == 1:
-		size = s.Currency + size
-	default:
-		size = s.Currency + " " + size
-	}
 	if negative {
-		return "-" + size
+		return "-" + s.prefix() + size
 	}
-	return size
+	return s.prefix() + size
+}
+
+// prefix is what stands before an amount: a sign at once, a word with a space.
+func (s *Savings) prefix() string {
+	if utf8.RuneCountInString(s.Currency) > 1 {
+		return s.Currency + " "
+	}
+	return s.Currency
 }

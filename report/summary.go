@@ -216,34 +216,33 @@ func (s *Summary) write(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s: %s\n", line.title, strings.Join(parts, "; "))
 	}
-	for _, note := range s.notes() {
-		fmt.Fprintln(w, note)
+	for _, r := range sizing.Resources {
+		for _, note := range s.For(r).notes(r) {
+			fmt.Fprintln(w, note)
+		}
 	}
 	if s.Savings != nil {
 		fmt.Fprintln(w, s.Savings)
 	}
 }
 
-// notes say what is no part of the sums.
-func (s *Summary) notes() []string {
+// notes say what is no part of the sum of a resource.
+func (s *Sum) notes(r corev1.ResourceName) []string {
 	var notes []string
-	for _, r := range sizing.Resources {
-		sum := s.For(r)
-		if u := sum.Unset; u.Containers > 0 {
-			subject, its := "containers have", "their targets add"
-			if u.Containers == 1 {
-				subject, its = "container has", "its target adds"
-			}
-			notes = append(notes, fmt.Sprintf("Not in the sums: %d %s no %s request: %s %s over all replicas, %s in one pod of each.",
-				u.Containers, subject, resourceTitle(r), its, readableTotal(r, *u.Total), readableTotal(r, *u.PerPod)))
+	if u := s.Unset; u.Containers > 0 {
+		subject, its := "containers have", "their targets add"
+		if u.Containers == 1 {
+			subject, its = "container has", "its target adds"
 		}
-		for _, left := range []struct {
-			count int
-			why   string
-		}{{sum.NoData, "without data on"}, {sum.Ignored, "ignored, for"}} {
-			if left.count > 0 {
-				notes = append(notes, fmt.Sprintf("Not in the sums: %s %s %s.", counted(left.count, "container"), left.why, resourceTitle(r)))
-			}
+		notes = append(notes, fmt.Sprintf("Not in the sums: %d %s no %s request: %s %s over all replicas, %s in one pod of each.",
+			u.Containers, subject, resourceTitle(r), its, readableTotal(r, *u.Total), readableTotal(r, *u.PerPod)))
+	}
+	for _, left := range []struct {
+		count int
+		why   string
+	}{{s.NoData, "without data on"}, {s.Ignored, "ignored, for"}} {
+		if left.count > 0 {
+			notes = append(notes, fmt.Sprintf("Not in the sums: %s %s %s.", counted(left.count, "container"), left.why, resourceTitle(r)))
 		}
 	}
 	return notes

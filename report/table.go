@@ -211,31 +211,46 @@ func (l List) saving(i *Item) string {
 }
 
 func writeRows(w io.Writer, columns []column, items []Item, colour bool) {
-	rows := make([][]string, 0, len(items)+1)
+	lines := make([][]string, 0, len(items)+1)
 	header := make([]string, len(columns))
+	severity := -1
 	for c := range columns {
 		header[c] = columns[c].title
-	}
-	rows = append(rows, header)
-	for i := range items {
-		row := make([]string, len(columns))
-		for c := range columns {
-			row[c] = columns[c].cell(&items[i])
+		if columns[c].title == severityTitle && colour {
+			severity = c
 		}
-		rows = append(rows, row)
 	}
-	widths := make([]int, len(columns))
-	for _, row := range rows {
-		for c, text := range row {
+	lines = append(lines, header)
+	for i := range items {
+		line := make([]string, len(columns))
+		for c := range columns {
+			line[c] = columns[c].cell(&items[i])
+		}
+		lines = append(lines, line)
+	}
+	align(w, lines, func(c int, text string) string {
+		if c == severity {
+			return paint(Severity(text))
+		}
+		return text
+	})
+}
+
+// align writes lines of cells in columns, the first of them the titles. What
+// painting adds has no width; nil paints nothing.
+func align(w io.Writer, lines [][]string, painted func(column int, text string) string) {
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for c, text := range line {
 			widths[c] = max(widths[c], utf8.RuneCountInString(text))
 		}
 	}
-	for r, row := range rows {
+	for n, cells := range lines {
 		var line strings.Builder
-		for c, text := range row {
+		for c, text := range cells {
 			pad := strings.Repeat(" ", widths[c]-utf8.RuneCountInString(text)+3)
-			if colour && r > 0 && columns[c].title == severityTitle {
-				text = paint(Severity(text))
+			if painted != nil && n > 0 {
+				text = painted(c, text)
 			}
 			line.WriteString(text + pad)
 		}

@@ -193,14 +193,8 @@ func (s *settings) explanation(g *gathered, r *timelines) (*report.Explanation, 
 		From: r.from, To: r.to, Step: sub.policy.Step, Values: s.origins(sub.policy.Origins),
 	}
 	for _, item := range items {
-		c := report.Explained{
-			Item: item, Values: s.origins(sub.policy.Container(item.Container).Origins),
-			CPU: r.of(item.Container, history.MetricCPU), Memory: r.of(item.Container, history.MetricMemory),
-			Throttled: r.of(item.Container, history.MetricThrottled),
-		}
-		if h := sub.usage.Containers[item.Container]; h != nil {
-			c.Kills, c.Throttling = h.OOMKills, h.Throttling
-		}
+		c := sub.explained(item, r)
+		c.Values = s.origins(sub.policy.Container(item.Container).Origins)
 		e.Containers = append(e.Containers, c)
 	}
 	return e, items
@@ -251,6 +245,7 @@ type timelines struct {
 	workload history.WorkloadKey
 	from, to time.Time
 	step     time.Duration
+	columns  int
 
 	mu       sync.Mutex // Sources fold from several goroutines.
 	byMetric map[timelineKey]*report.Timeline
@@ -262,11 +257,14 @@ type timelineKey struct {
 }
 
 func newTimelines(w history.WorkloadKey, from, to time.Time, step time.Duration) *timelines {
-	return &timelines{workload: w, from: from, to: to, step: step, byMetric: map[timelineKey]*report.Timeline{}}
+	return &timelines{workload: w, from: from, to: to, step: step, columns: report.TimelineColumns, byMetric: map[timelineKey]*report.Timeline{}}
 }
 
 // of is the timeline of a metric; nil where there is no sample.
 func (r *timelines) of(container string, m history.Metric) *report.Timeline {
+	if r == nil {
+		return nil
+	}
 	return r.byMetric[timelineKey{container, m}]
 }
 
@@ -279,7 +277,7 @@ func (r *timelines) add(w history.WorkloadKey, _, container string, m history.Me
 	key := timelineKey{container, m}
 	t := r.byMetric[key]
 	if t == nil {
-		t = report.NewTimeline(r.from, r.to, report.TimelineColumns)
+		t = report.NewTimeline(r.from, r.to, r.columns)
 		r.byMetric[key] = t
 	}
 	t.Add(ends, values, r.covers(ends))

@@ -36,6 +36,7 @@ type options struct {
 	now       string
 	node      string
 	output    string
+	diff      string
 	file      outputFile
 	prices    priceOptions
 	failOn    string
@@ -50,6 +51,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	o.bindSelection(f)
 	f.StringVarP(&o.output, "output", "o", "table", strings.Join(report.Formats, ", "))
 	o.file.bind(f)
+	f.StringVar(&o.diff, "diff", "", "JSON of an earlier run: write what is new, gone and moved since")
 	f.StringVar(&o.failOn, "fail-on", "None", "exit with 2 if a container is of this severity or worse: Low, Medium, High")
 	o.prices.bind(f)
 	o.bindWindow(f)
@@ -80,6 +82,7 @@ type settings struct {
 	failOn report.Severity
 	format string
 	prices report.Prices
+	before *report.List // of an earlier run; nil for none
 	labels labels.Selector
 	node   sizing.Capacity
 	window time.Duration // 0: the policy's
@@ -110,6 +113,8 @@ func (o *options) validate(ctx context.Context) (*settings, error) {
 	check(report.CheckFormat(o.output))
 	check(o.file.check())
 	s.prices, err = o.prices.parse()
+	check(err)
+	s.before, err = readBefore(o.diff, o.output)
 	check(err)
 	if s.failOn, err = report.ParseSeverity(o.failOn); err != nil {
 		check(fmt.Errorf("--fail-on: %w", err))

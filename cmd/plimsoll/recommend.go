@@ -27,6 +27,8 @@ are honoured. A workload that no policy matches gets the profile Balanced.
 Without manifests, every series in a history folder is a workload of its own.`,
 		Example: `  plimsoll recommend --history examples/history --manifests examples/manifests
   plimsoll recommend --prometheus http://localhost:9090 --manifests deploy/ -n shop -o wide
+  plimsoll recommend --prometheus http://localhost:9090 --manifests deploy/ -o html --output-file report.html
+  plimsoll recommend --prometheus http://localhost:9090 --manifests deploy/ --diff last-week.json
   kustomize build overlays/prod | plimsoll recommend --prometheus http://localhost:9090 --manifests - -o json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,6 +54,7 @@ func (o *options) run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer settings.source.close()
+	drawn := settings.draw()
 	gathered, err := settings.gather(ctx, s)
 	if err != nil {
 		return err
@@ -62,7 +65,8 @@ func (o *options) run(ctx context.Context, s streams) error {
 	}
 	list := report.NewList(items)
 	list.Price(settings.prices)
-	write := func(w io.Writer) error { return list.Write(w, settings.format, colours(o.file.stream(s.out))) }
+	out := &outcome{settings, gathered, list, drawn}
+	write := func(w io.Writer) error { return out.write(w, colours(o.file.stream(s.out))) }
 	if err := o.file.write(ctx, s.out, write); err != nil {
 		return fmt.Errorf("writing recommendations: %w", err)
 	}

@@ -333,7 +333,7 @@ func TestBadInput(t *testing.T) {
 		"an unreachable server":           {[]string{"--prometheus", "http://127.0.0.1:1", "--manifests", manifests}, []string{"127.0.0.1:1"}},
 		"a server that refuses us":        {[]string{"--prometheus", refusing.URL, "--manifests", manifests}, []string{"401"}},
 		"a certificate of nobody":         {[]string{"--prometheus", secure.URL, "--manifests", manifests}, []string{"certificate"}},
-		"an unknown output":               {[]string{"--history", good, "-o", "xml"}, []string{"--output", "table, wide, json, yaml, csv, patch"}},
+		"an unknown output":               {[]string{"--history", good, "-o", "xml"}, []string{"--output", "table, wide, json, yaml, csv, html, patch"}},
 		"all wrong flags at once":         {[]string{"--history", good, "-o", "xml", "--fail-on", "Sometimes", "--window", "soon"}, []string{"--output", "--fail-on", "--window"}},
 		"a selection that leaves nothing": {[]string{"--history", good, "--manifests", manifests, "-n", "bank"}, []string{"none"}},
 	} {

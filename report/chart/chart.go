@@ -91,17 +91,26 @@ func Days(first, last int64) Scale {
 	return s
 }
 
-// The margins around the plot.
+// The margins around the plot, but for the one below.
 const (
-	left, right, top, bottom = 62, 24, 30, 44
+	left, right, top = 62, 24, 30
 )
+
+// bottom has room for the ticks of the X axis, and for its title where it has
+// one.
+func (c *Chart) bottom() float64 {
+	if c.X == "" {
+		return 26
+	}
+	return 44
+}
 
 func (c *Chart) px(v float64) float64 {
 	return left + c.XScale.of(v)*(c.Width-left-right)
 }
 
 func (c *Chart) py(v float64) float64 {
-	return c.Height - bottom - c.YScale.of(v)*(c.Height-top-bottom)
+	return c.Height - c.bottom() - c.YScale.of(v)*(c.Height-top-c.bottom())
 }
 
 // canvas is what charts are drawn on. Coordinates are in pixels, from the top
@@ -234,8 +243,8 @@ func (c *Chart) drawAxes(to canvas) {
 	var days, values []word
 	for _, t := range c.XScale.ticks {
 		x := c.px(t.at)
-		grid = append(grid, segment{point{x, top}, point{x, c.Height - bottom}})
-		days = append(days, word{point{x, c.Height - bottom + 15}, t.text})
+		grid = append(grid, segment{point{x, top}, point{x, c.Height - c.bottom()}})
+		days = append(days, word{point{x, c.Height - c.bottom() + 15}, t.text})
 	}
 	for _, t := range c.YScale.ticks {
 		y := c.py(t.at)
@@ -249,6 +258,6 @@ func (c *Chart) drawAxes(to canvas) {
 		to.text(ink, anchorMiddle, textSize, word{point{(left + c.Width - right) / 2, c.Height - 8}, c.X})
 	}
 	if c.Y != "" {
-		to.upright(point{13, (top + c.Height - bottom) / 2}, ink, c.Y)
+		to.upright(point{13, (top + c.Height - c.bottom()) / 2}, ink, c.Y)
 	}
 }

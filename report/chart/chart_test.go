@@ -19,7 +19,7 @@ func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 // way, with one of each mark.
 func sample() *Chart {
 	c := &Chart{
-		Title: "a <title>", X: "x", Y: "y", Width: left + right + 100, Height: top + bottom + 100,
+		Title: "a <title>", X: "x", Y: "y", Width: left + right + 100, Height: top + 44 + 100,
 		XScale: Scale{most: 10}, YScale: Linear(10, number), Legend: []Entry{{"used", Used}, {"killed", Killed}},
 	}
 	c.Area([]float64{0, 10}, []float64{5, 5}, Used, "")
@@ -33,7 +33,7 @@ func TestPathsAreShortAndExact(t *testing.T) {
 		"":                 {},
 		"M1 2":             {{1, 2}},
 		"M0 0h3v-.5h-1":    {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {3, -0.5}, {2, -0.5}},
-		"M.1 .1l1.1 -2.1":  {{0.1, 0.1}, {1.2, -2}},
+		"M.1 .1l1.1-2.1":   {{0.1, 0.1}, {1.2, -2}},
 		"M0 0h5h-2":        {{0, 0}, {5, 0}, {3, 0}}, // There and back is not one stretch.
 		"M0 0l.1 .1":       {{0, 0}, {0.04, 0.04}, {0.08, 0.08}},
 		"M0 0l.3 .1l.4 .1": {{0, 0}, {0.34, 0.1}, {0.68, 0.2}}, // Rounding does not add up.

@@ -120,6 +120,8 @@ func path(points ...point) string {
 			d.WriteString("h" + decimal(dx))
 		case dx == 0 && dy != 0:
 			d.WriteString("v" + decimal(dy))
+		case dy < 0:
+			d.WriteString("l" + decimal(dx) + decimal(dy)) // The sign parts them.
 		case dx != 0:
 			d.WriteString("l" + decimal(dx) + " " + decimal(dy))
 		}
