@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/effective"
@@ -71,9 +72,26 @@ func TestEverySampleIsTaken(t *testing.T) {
 			for _, object := range documents(t, file) {
 				ensureNamespace(t, object.GetNamespace())
 				create(t, object)
+				if errs := validate(t, object); len(errs) > 0 {
+					t.Errorf("%s, as the CLI sees it: %v", object.GetName(), errs.ToAggregate())
+				}
 			}
 		})
 	}
+}
+
+func validate(t *testing.T, object *unstructured.Unstructured) field.ErrorList {
+	t.Helper()
+	var p interface{ Validate() field.ErrorList } = &v1alpha1.VerticalPolicy{}
+	if object.GetKind() == v1alpha1.KindClusterVerticalPolicy {
+		p = &v1alpha1.ClusterVerticalPolicy{}
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode(t, string(text), p)
+	return p.Validate()
 }
 
 func TestTheReferenceSampleNamesEveryField(t *testing.T) {
