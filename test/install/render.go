@@ -42,7 +42,7 @@ func Kustomize(dir string) (Objects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building %s: %w", dir, err)
 	}
-	return parse(string(text))
+	return Parse(string(text))
 }
 
 // Chart is what `helm template` prints of the chart in dir, for a release of the name
@@ -57,7 +57,7 @@ func Chart(dir, namespace string, values map[string]any) (Objects, error) {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			continue
 		}
-		objects, err := parse(files[name])
+		objects, err := Parse(files[name])
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", name, err)
 		}
@@ -79,7 +79,8 @@ func renderChart(dir, namespace string, values map[string]any) (map[string]strin
 	return engine.Engine{Strict: true}.Render(chart, all)
 }
 
-func parse(text string) (Objects, error) {
+// Parse reads manifests, JSON or YAML, one document or many.
+func Parse(text string) (Objects, error) {
 	var all Objects
 	for documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		var object map[string]any
