@@ -170,14 +170,14 @@ func TargetOf(status v1alpha1.VerticalRecommendationStatus, p effective.Policy) 
 			Name: c.Container, Runtime: values.Runtime, Adjust: values.Adjust,
 			Round: values.Rounding, Cores: values.CoreMultiple, Whole: values.WholeCores,
 		}
-		to.CPU = wantOf(corev1.ResourceCPU, &c, values.CPU.Max)
-		to.Memory = wantOf(corev1.ResourceMemory, &c, values.Memory.Max)
+		to.CPU = wantWritten(corev1.ResourceCPU, &c, values.CPU.Max)
+		to.Memory = wantWritten(corev1.ResourceMemory, &c, values.Memory.Max)
 		t.Containers = append(t.Containers, to)
 	}
 	return t
 }
 
-func wantOf(r corev1.ResourceName, c *v1alpha1.ContainerRecommendation, most int64) Want {
+func wantWritten(r corev1.ResourceName, c *v1alpha1.ContainerRecommendation, most int64) Want {
 	of := func(a v1alpha1.Amounts) int64 {
 		q := a.Memory
 		if r == corev1.ResourceCPU {
@@ -197,6 +197,21 @@ func wantOf(r corev1.ResourceName, c *v1alpha1.ContainerRecommendation, most int
 		if h.Resource == r {
 			w.Withheld = &Withheld{h.Reason, h.Message}
 		}
+	}
+	return w
+}
+
+// WantOf takes a want from a size that was just worked out.
+func WantOf(s sizing.Size) Want {
+	if !s.Known {
+		return Want{}
+	}
+	w := Want{Lower: s.Lower, Upper: s.Upper}
+	if s.Target.Request != nil {
+		w.Size.Request = *s.Target.Request
+	}
+	if s.Target.Limit != nil {
+		w.Size.Limit = *s.Target.Limit
 	}
 	return w
 }

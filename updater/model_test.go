@@ -3,17 +3,15 @@ package updater
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/sizing"
@@ -262,9 +260,6 @@ func resourceOf(key corev1.ResourceName) corev1.ResourceName {
 func (w *world) act(s *simulated) {
 	in := w.input(s)
 	d := Plan(in)
-	if traceModel {
-		fmt.Println(w.now.Format("02T15:04:05"), s.Name, s.answer, d.Action, d.Reason, d.Message, "node", in.Node.Allocatable, in.Node.Held, d.Steps)
-	}
 	if w.faults {
 		w.replays(in, d)
 	}
@@ -577,5 +572,3 @@ func (w *world) atTarget(s *simulated) {
 		}
 	}
 }
-
-var traceModel = os.Getenv("TRACE") != ""

@@ -259,7 +259,7 @@ func (r *Record) close(steps int, state State, spec *corev1.PodSpec, now time.Ti
 
 // refuse remembers a refusal, in place of an earlier one of the same kind.
 func (r *Record) refuse(f Refusal) {
-	f.Count = 1
+	f.Count, f.Message = 1, shortened(f.Message)
 	r.Refusals = slices.DeleteFunc(slices.Clone(r.Refusals), func(old Refusal) bool {
 		if old.Resource == f.Resource && old.Reason == f.Reason && old.Node == f.Node {
 			f.Count = old.Count + 1
@@ -274,6 +274,16 @@ func (r *Record) refuse(f Refusal) {
 	if extra := len(r.Refusals) - maxRefusals; extra > 0 {
 		r.Refusals = r.Refusals[extra:]
 	}
+}
+
+// maxMessage bounds what is kept of a message, in characters.
+const maxMessage = 200
+
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > maxMessage {
+		return string(runes[:maxMessage]) + "…"
+	}
+	return text
 }
 
 // longestPatience is how long something that once failed is left at most: a

@@ -38,9 +38,9 @@ var rules = []rule{
 	{"it stays within the pod's own resources", envelope},
 	{"it fits the quota", quota},
 	{"it fits the node", nodeRoom},
-	{"it was not refused before", refusedBefore},
 	{"what is left is worth it", worthIt},
 	{"the QoS class stays", classStays},
+	{"it was not refused before", refusedBefore},
 
 	{"no other pod of the workload is in flight", workloadBusy},
 	{"the cluster's rate allows one more", rate},

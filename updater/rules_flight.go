@@ -221,7 +221,7 @@ func harm(p *plan) ruling {
 		}
 		l.rollback, l.next = true, cut.From
 		p.d.Floors = append(p.d.Floors, Floor{cut.Container, cut.Resource, cut.From})
-		notes = append(notes, fmt.Sprintf("%s after %s", what, cut.Change))
+		notes = append(notes, fmt.Sprintf("%s since %s", what, cut.Change))
 	}
 	if len(notes) == 0 {
 		return ruling{}
@@ -241,14 +241,14 @@ func (p *plan) harmAfter(cut Cut, l *line) string {
 
 	if cut.Resource == corev1.ResourceCPU {
 		if on(v1alpha1.RollbackOnThrottling) && over(float64(u.ThrottledPercent)) {
-			return fmt.Sprintf("%.0f%% of CFS periods are throttled, %.0f%% before", *level, cut.Before)
+			return fmt.Sprintf("%.0f%% of CFS periods are throttled, up from %.0f%%,", *level, cut.Before)
 		}
 	} else {
 		if on(v1alpha1.RollbackOnOOM) && l.killedAt.After(cut.At) {
 			return "the container was killed for want of memory"
 		}
 		if on(v1alpha1.RollbackOnMemoryPressure) && over(stalledTooMuch) {
-			return fmt.Sprintf("the container waits for memory %.0f%% of the time, %.0f%% before", *level, cut.Before)
+			return fmt.Sprintf("the container waits for memory %.0f%% of the time, up from %.0f%%,", *level, cut.Before)
 		}
 	}
 	unready := notReadySince(p.in.Pod)

@@ -210,29 +210,26 @@ const systemCritical = 2_000_000_000
 // nodeRoom: growth that the node has no room for would be deferred, keep new
 // pods away meanwhile, and for a critical pod evict others. The largest part
 // that fits is taken. On a node that holds more than it has of one resource
-// nothing is granted that grows, whatever the resource.
+// nothing is granted, whatever the resource and the side.
 func nodeRoom(p *plan) ruling {
-	over := false
 	for _, r := range sizing.Resources {
-		left, known := p.free(r)
-		over = over || known && left < 0
+		if left, known := p.free(r); known && left < 0 {
+			p.raiseNothing(Wait, v1alpha1.ReasonNodeFull, fmt.Sprintf("node %s holds %s of %s more than it has", p.in.Node.Name, quantity(r, -left), r))
+		}
 	}
 	critical := p.in.Pod.Spec.Priority != nil && *p.in.Pod.Spec.Priority >= systemCritical
 	for _, r := range sizing.Resources {
 		left, known := p.free(r)
 		c := ceiling{action: Wait, reason: v1alpha1.ReasonNodeFull, name: "what node " + p.in.Node.Name + " has left"}
 		total, _ := p.sum(r, true)
-		if over {
-			left = 0
-		}
 		switch {
 		case !known && critical:
 			left, c.reason, c.name = 0, v1alpha1.ReasonCriticalPod, "what is safe: the node's room is not known"
-		case !known && !over:
+		case !known:
 			continue
 		case critical:
 			c.reason = v1alpha1.ReasonCriticalPod
-		case known && total.Request > of(r, p.in.Node.Allocatable):
+		case total.Request > of(r, p.in.Node.Allocatable):
 			c.action, c.reason, c.name = Skip, v1alpha1.ReasonNodeTooSmall, "what node "+p.in.Node.Name+" can have"
 		}
 		p.bound(r, false, left, c)
@@ -294,72 +291,6 @@ func (l *line) grow(ofLimit bool, by int64) {
 	default:
 		l.next.Request = request + by
 	}
-}
-
-// refusedBefore: what was refused on this node is not asked for again, nor more
-// of it, until the node changes, or for what may pass, until patience is over.
-func refusedBefore(p *plan) ruling {
-	for i := range p.record.Refusals {
-		f := &p.record.Refusals[i]
-		if f.Node != p.in.Pod.Spec.NodeName || p.over(f) {
-			continue
-		}
-		now, _ := p.sum(f.Resource, false)
-		next, _ := p.sum(f.Resource, true)
-		if next == now || !f.bars(now, next) {
-			continue
-		}
-		action := Skip
-		if !f.Until.IsZero() {
-			action = Wait
-		}
-		for j := range p.lines {
-			if l := &p.lines[j]; l.resource == f.Resource && l.active() {
-				l.keep()
-				p.hold(l, action, f.Reason, f.Until, "%s", withMessage("the pod could not have "+f.To.text(f.Resource)+" on this node before", f.Message))
-			}
-		}
-	}
-	return ruling{}
-}
-
-// over says that a refusal has no more weight.
-func (p *plan) over(f *Refusal) bool {
-	if !f.Until.IsZero() && !p.now.Before(f.Until) {
-		return true
-	}
-	all := of(f.Resource, p.in.Node.Allocatable)
-	if f.Allocatable > 0 && all > 0 && all != f.Allocatable && !f.whatever() {
-		return true // Another node, by the same name.
-	}
-	left, known := p.free(f.Resource)
-	return f.Reason == v1alpha1.ReasonResizeDeferred && known && left > f.Free
-}
-
-// whatever says that the size did not matter.
-func (f *Refusal) whatever() bool {
-	switch f.Reason {
-	case v1alpha1.ReasonStaticCPUManager, v1alpha1.ReasonStaticMemoryManager, v1alpha1.ReasonResizeUnsupported, v1alpha1.ReasonUnsupportedPlatform:
-		return true
-	}
-	return false
-}
-
-// bars says whether a pod that goes from now to next asks for what was refused,
-// or more in the same direction.
-func (f *Refusal) bars(now, next Size) bool {
-	side := func(from, to, now, next int64) bool {
-		switch {
-		case to > from:
-			return next > now && next >= to
-		case to < from:
-			return next < now && next <= to
-		}
-		return false
-	}
-	return f.whatever() ||
-		side(f.From.Request, f.To.Request, now.Request, next.Request) ||
-		side(f.From.Limit, f.To.Limit, now.Limit, next.Limit)
 }
 
 // worthIt: what the rules left of a change must still be worth making, but for a
@@ -430,6 +361,82 @@ func (p *plan) classNext() corev1.PodQOSClass {
 		}
 	}
 	return p.classWith(changes)
+}
+
+// refusedBefore: what was refused on this node is not asked for again, nor more
+// of it, until the node changes, or for what may pass, until patience is over.
+// It comes last of what bounds a change, since it goes by the pod's totals.
+func refusedBefore(p *plan) ruling {
+	held := len(p.d.Held)
+	for i := range p.record.Refusals {
+		f := &p.record.Refusals[i]
+		if f.Node != p.in.Pod.Spec.NodeName || p.over(f) {
+			continue
+		}
+		now, _ := p.sum(f.Resource, false)
+		next, _ := p.sum(f.Resource, true)
+		if next == now || !f.bars(now, next) {
+			continue
+		}
+		action := Skip
+		if !f.Until.IsZero() {
+			action = Wait
+		}
+		for j := range p.lines {
+			if l := &p.lines[j]; l.resource == f.Resource && l.active() {
+				l.keep()
+				p.hold(l, action, f.Reason, f.Until, "%s", withMessage("the pod could not have "+f.To.text(f.Resource)+" on this node before", f.Message))
+			}
+		}
+	}
+	if len(p.d.Held) == held || p.classNext() == p.class {
+		return ruling{}
+	}
+	for i := range p.lines {
+		if l := &p.lines[i]; l.active() {
+			p.dropForClass(l)
+		}
+	}
+	return ruling{}
+}
+
+// over says that a refusal has no more weight.
+func (p *plan) over(f *Refusal) bool {
+	if !f.Until.IsZero() && !p.now.Before(f.Until) {
+		return true
+	}
+	all := of(f.Resource, p.in.Node.Allocatable)
+	if f.Allocatable > 0 && all > 0 && all != f.Allocatable && !f.whatever() {
+		return true // Another node, by the same name.
+	}
+	left, known := p.free(f.Resource)
+	return f.Reason == v1alpha1.ReasonResizeDeferred && known && left > f.Free
+}
+
+// whatever says that the size did not matter.
+func (f *Refusal) whatever() bool {
+	switch f.Reason {
+	case v1alpha1.ReasonStaticCPUManager, v1alpha1.ReasonStaticMemoryManager, v1alpha1.ReasonResizeUnsupported, v1alpha1.ReasonUnsupportedPlatform:
+		return true
+	}
+	return false
+}
+
+// bars says whether a pod that goes from now to next asks for what was refused,
+// or more in the same direction.
+func (f *Refusal) bars(now, next Size) bool {
+	side := func(from, to, now, next int64) bool {
+		switch {
+		case to > from:
+			return next > now && next >= to
+		case to < from:
+			return next < now && next <= to
+		}
+		return false
+	}
+	return f.whatever() ||
+		side(f.From.Request, f.To.Request, now.Request, next.Request) ||
+		side(f.From.Limit, f.To.Limit, now.Limit, next.Limit)
 }
 
 // workloadBusy: one pod of a workload at a time.
