@@ -9,7 +9,7 @@ COUNT     ?= 1
 TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build image binaries test e2e peers install-test generate verify fmt lint bench golden fuzz cluster cluster-down
+.PHONY: help build image binaries test e2e peers browser install-test generate verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ e2e: binaries ## tests against a real kubelet (root; installs runc, iptables and
 	test/cluster/install.sh
 	$(GO) test -p 1 -tags e2e -count=1 -timeout 40m ./test/cluster/... ./test/e2e/...
 	cd test/install && $(GO) test -tags e2e -count=1 -timeout 40m -run TestImageRunsUnderItsOwnServiceAccount ./...
+
+browser: ## the HTML report in headless Chromium, a module of its own (installs Debian's as root where missing)
+	test/browser/install.sh
+	cd test/browser && $(GO) test -count=1 ./...
 
 peers: ## replay and benchmarks beside the incumbent's own code, a module of its own
 	cd test/peers && $(GO) test ./...
