@@ -65,8 +65,8 @@ func (s *Source) round(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, s.settings.Every)
 	defer cancel()
 	list, err := s.settings.Pods.List(asking, metav1.ListOptions{})
-	if ctx.Err() != nil {
-		return
+	if err != nil && ctx.Err() != nil {
+		return // Nobody waits for an answer any more.
 	}
 	var owned []ownedPod
 	if err == nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/recommender"
 )
 
-// liveAPI always has a fresh sample of one pod, and tells of each list.
+// liveAPI always has a fresh sample of one pod, and tells of each list where
+// somebody listens.
 type liveAPI struct {
 	clock clock.PassiveClock
 	asked chan struct{}
@@ -29,9 +30,11 @@ type liveAPI struct {
 func (a *liveAPI) List(ctx context.Context, _ metav1.ListOptions) (*metrics.PodMetricsList, error) {
 	now := a.clock.Now()
 	pod := podAt(now, "web-a-1", fmt.Sprintf("%dm", 500+now.Minute()), mib(1000+now.Minute()))
-	select {
-	case a.asked <- struct{}{}:
-	case <-ctx.Done():
+	if a.asked != nil {
+		select {
+		case a.asked <- struct{}{}:
+		case <-ctx.Done():
+		}
 	}
 	return &metrics.PodMetricsList{Items: []metrics.PodMetrics{pod}}, nil
 }
@@ -46,17 +49,24 @@ type running struct {
 	ended chan error
 }
 
-func run(t *testing.T, at time.Time, checkpoints Checkpointer) *running {
+// stopped is a source that does not run, but whose rounds the test may call.
+func stopped(t *testing.T, at time.Time, checkpoints Checkpointer) *running {
 	fake := clocktesting.NewFakeClock(at)
-	r := &running{t: t, clock: fake, api: &liveAPI{fake, make(chan struct{})}, ended: make(chan error, 1)}
+	r := &running{t: t, clock: fake, api: &liveAPI{clock: fake}, ended: make(chan error, 1)}
 	source, err := New(Settings{Pods: r.api, Owner: owner, Clock: fake, Checkpoints: checkpoints})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Source = source
+	return r
+}
+
+func run(t *testing.T, at time.Time, checkpoints Checkpointer) *running {
+	r := stopped(t, at, checkpoints)
+	r.api.asked = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	r.end = cancel
-	go func() { r.ended <- source.Start(ctx) }()
+	go func() { r.ended <- r.Start(ctx) }()
 	<-r.api.asked
 	return r
 }
@@ -128,7 +138,9 @@ func TestARestartedSourceRecommendsTheSame(t *testing.T) {
 	now := r.clock.Now()
 	want := r.load()
 
-	again := run(t, now, store)
+	again := stopped(t, now, store)
+	again.restore(t.Context())
+	again.round(t.Context())
 	got := again.load()
 	if a, b := recommend(want, now), recommend(got, now); !reflect.DeepEqual(a, b) || !a.CPU.Known {
 		t.Errorf("the need (-before the restart +after it):\n%s", cmp.Diff(a, b))
@@ -136,11 +148,13 @@ func TestARestartedSourceRecommendsTheSame(t *testing.T) {
 	if want.Pods != got.Pods {
 		t.Errorf("pods %+v, before the restart %+v", got.Pods, want.Pods)
 	}
-	again.minutes(30)
+	for range 30 {
+		again.clock.Step(time.Minute)
+		again.round(t.Context())
+	}
 	if more := again.load().Containers["app"]; more.CPU.Count() <= want.Containers["app"].CPU.Count() {
 		t.Errorf("%d samples half an hour after the restart, %d before", more.CPU.Count(), want.Containers["app"].CPU.Count())
 	}
-	again.stop()
 }
 
 func TestATroubledCheckpointIsSaidAndEndsNothing(t *testing.T) {

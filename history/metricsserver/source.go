@@ -140,7 +140,8 @@ func (s *Source) Now(context.Context) (time.Time, error) { return s.settings.Clo
 // the caller's own. It is folded to the step, and under the mask, of the queries
 // until then; of the step that is not over, it has what is known.
 //
-// Watchers are kept where they are history.Keepable; others see nothing.
+// Watchers are kept where they are history.Keepable; others see nothing. q.Watch
+// must not ask the source, which waits for it.
 //
 // Where the last round had no answer, each workload has a fault beside what is
 // kept; where nothing is kept of any, Load returns the *history.Fault.
