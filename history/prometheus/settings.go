@@ -88,7 +88,10 @@ type Metrics struct {
 	CPUUsage         string `yaml:"cpuUsage,omitempty"`
 	MemoryWorkingSet string `yaml:"memoryWorkingSet,omitempty"`
 
-	CFSPeriods          string `yaml:"cfsPeriods,omitempty"`
+	CFSPeriods string `yaml:"cfsPeriods,omitempty"`
+	// MemoryUsage is what is charged to a container, page cache included. It is
+	// looked at before memory is taken away from a running pod.
+	MemoryUsage         string `yaml:"memoryUsage,omitempty"`
 	CFSThrottledPeriods string `yaml:"cfsThrottledPeriods,omitempty"`
 	CPUPressure         string `yaml:"cpuPressure,omitempty"`
 	MemoryPressure      string `yaml:"memoryPressure,omitempty"`
@@ -144,6 +147,7 @@ func defaultMetrics() Metrics {
 		MemoryWorkingSet: "container_memory_working_set_bytes",
 
 		CFSPeriods:          "container_cpu_cfs_periods_total",
+		MemoryUsage:         "container_memory_usage_bytes",
 		CFSThrottledPeriods: "container_cpu_cfs_throttled_periods_total",
 		CPUPressure:         "container_pressure_cpu_waiting_seconds_total",
 		MemoryPressure:      "container_pressure_memory_waiting_seconds_total",
