@@ -159,8 +159,10 @@ func (p *page) click(selector string) {
 // choose sets a control as a person does, with the event that follows.
 func (p *page) choose(selector, value string) {
 	p.t.Helper()
-	p.do(chromedp.SetValue(chromedp.CSS(selector), value))
-	ask[bool](p, fmt.Sprintf(`document.querySelector(%q).dispatchEvent(new Event("change"))`, selector))
+	chosen := ask[int](p, fmt.Sprintf(`(e => { e.value = %q; e.dispatchEvent(new Event("change")); return e.selectedIndex; })(document.querySelector(%q))`, value, selector))
+	if chosen < 0 {
+		p.t.Fatalf("%s has no choice %q", selector, value)
+	}
 }
 
 // shown is the names of the workloads in rows that are shown, in order.
