@@ -312,7 +312,12 @@ func (w *world) fault(what string) bool {
 // forward.
 func (w *world) send(s *simulated, in Input, d Decision) v1alpha1.Reason {
 	step := d.Steps[0]
-	forward := d.Record == nil || d.Record.Intent == nil || d.Record.Intent.Kind != KindRestore
+	r, err := RecordOf(s.Pod)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	forward := r.Intent.Kind != KindRestore
+	granted := same(resourcesOf(s.Pod), s.allocated)
 	if forward && len(in.Workload.InFlight) > 0 && d.Record != nil {
 		w.t.Fatalf("%s is resized while %v is", s.Name, in.Workload.InFlight)
 	}
@@ -331,7 +336,7 @@ func (w *world) send(s *simulated, in Input, d Decision) v1alpha1.Reason {
 			w.t.Fatalf("request above limit: %s", c)
 		case forward && (c.To.Request > max(most, c.From.Request) || c.To.Limit > max(most, c.From.Limit)):
 			w.t.Fatalf("above max: %s", c)
-		case forward && c.Resource == corev1.ResourceMemory && c.From.lowersLimit(c.To) && !fits(s.used, c.To.Limit):
+		case (forward || granted) && c.Resource == corev1.ResourceMemory && c.From.lowersLimit(c.To) && !fits(s.used, c.To.Limit):
 			w.t.Fatalf("%s, with %d in use", c, s.used)
 		}
 	}

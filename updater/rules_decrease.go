@@ -136,6 +136,12 @@ func memoryInUse(p *plan) ruling {
 	return ruling{}
 }
 
+// memoryFits says whether what a container is known to use fits a limit.
+func (p *plan) memoryFits(container string, limit int64) bool {
+	u := p.in.Usage.Containers[container]
+	return u.MemoryBytes > 0 && u.MemoryPeakBytes > 0 && fits(max(u.MemoryBytes, u.MemoryPeakBytes), limit)
+}
+
 func fits(used, limit int64) bool {
 	return float64(used)*(1+memoryMarginPercent/100.0) <= float64(limit)
 }

@@ -165,21 +165,35 @@ func (p *plan) resume(i *Intent, sent int, note string) ruling {
 // giveUp ends the intent, whose last step came to nothing, and puts that back.
 func (p *plan) giveUp(i *Intent, o Observation, reason v1alpha1.Reason, why string) ruling {
 	failed := i.Steps[o.Sent-1]
+	if len(p.back(failed, o).Changes) == 0 {
+		return p.end(o.Sent, o, "it was granted, and what it gave may be in use")
+	}
 	p.record.close(o.Sent-1, o.State, &p.in.Pod.Spec, p.now)
 	p.d.Ended = p.record.Last
 	return p.restore(failed, o, reason, why)
 }
 
+// back is the step that undoes a failed one. A memory limit that may have been
+// raised already is not lowered under what is in use.
+func (p *plan) back(failed Step, o Observation) Step {
+	granted := o.State != Infeasible && o.State != Deferred
+	var back Step
+	for _, c := range failed.Changes {
+		c = c.reversed()
+		if !granted || c.Resource != corev1.ResourceMemory || !c.From.lowersLimit(c.To) || p.memoryFits(c.Container, c.To.Limit) {
+			back.Changes = append(back.Changes, c)
+		}
+	}
+	if granted {
+		back.Restarts = failed.Restarts // Going back restarts again.
+	}
+	return back
+}
+
 // restore puts back what the spec said before the step that came to nothing,
 // and remembers what could not be had.
 func (p *plan) restore(failed Step, o Observation, reason v1alpha1.Reason, why string) ruling {
-	back := Step{}
-	for _, c := range failed.Changes {
-		back.Changes = append(back.Changes, c.reversed())
-	}
-	if o.State != Infeasible && o.State != Deferred {
-		back.Restarts = failed.Restarts // It was granted, so that going back restarts again.
-	}
+	back := p.back(failed, o)
 	before := specWith(&p.in.Pod.Spec, back.Changes)
 	p.refuse(failed, reason, o.Message, before, &p.in.Pod.Spec)
 	p.begin(KindRestore, reason, []Step{back})

@@ -375,29 +375,32 @@ func refusedBefore(p *plan) ruling {
 		}
 		now, _ := p.sum(f.Resource, false)
 		next, _ := p.sum(f.Resource, true)
-		if next == now || !f.bars(now, next) {
-			continue
+		if next != now && f.bars(now, next) {
+			p.holdFor(f)
 		}
-		action := Skip
-		if !f.Until.IsZero() {
-			action = Wait
-		}
-		for j := range p.lines {
-			if l := &p.lines[j]; l.resource == f.Resource && l.active() {
-				l.keep()
-				p.hold(l, action, f.Reason, f.Until, "%s", withMessage("the pod could not have "+f.To.text(f.Resource)+" on this node before", f.Message))
+	}
+	if len(p.d.Held) > held && p.classNext() != p.class {
+		for i := range p.lines {
+			if l := &p.lines[i]; l.active() {
+				p.dropForClass(l)
 			}
 		}
 	}
-	if len(p.d.Held) == held || p.classNext() == p.class {
-		return ruling{}
+	return ruling{}
+}
+
+// holdFor leaves a resource as it is for a refusal.
+func (p *plan) holdFor(f *Refusal) {
+	action := Skip
+	if !f.Until.IsZero() {
+		action = Wait
 	}
 	for i := range p.lines {
-		if l := &p.lines[i]; l.active() {
-			p.dropForClass(l)
+		if l := &p.lines[i]; l.resource == f.Resource && l.active() {
+			l.keep()
+			p.hold(l, action, f.Reason, f.Until, "%s", withMessage("the pod could not have "+f.To.text(f.Resource)+" on this node before", f.Message))
 		}
 	}
-	return ruling{}
 }
 
 // over says that a refusal has no more weight.

@@ -268,6 +268,25 @@ func TestAResizeUnderWay(t *testing.T) {
 	}
 }
 
+func TestAGrantedIncreaseThatIsInUseIsNotPutBack(t *testing.T) {
+	p := pod(asks("app", "500m", "512Mi", "", "512Mi"))
+	step := Step{Changes: []Change{{Container: "app", Resource: corev1.ResourceMemory, From: Size{512 * mi, 512 * mi}, To: Size{800 * mi, 800 * mi}}}}
+	r := Record{UID: p.UID, At: now, Intent: &Intent{At: now, Deadline: now.Add(10 * time.Minute), Kind: KindResize, Steps: []Step{step}}}
+	sent(p, r)
+	inProgress(p, "")
+	remember(t, p, r)
+	for used, want := range map[int64]outcome{
+		700 * mi: {Skip, v1alpha1.ReasonAtTarget, ""},
+		100 * mi: {Revert, v1alpha1.ReasonResizeTimedOut, "app memory 800Mi → 512Mi"},
+	} {
+		in := input(p, to("app", "500m", "800Mi", "", "800Mi"))
+		in.Now, in.Usage.Containers["app"] = now.Add(10*time.Minute), Use{MemoryBytes: used, MemoryPeakBytes: used}
+		if d := Plan(in); outcomeOf(d) != want {
+			t.Errorf("with %d in use: %+v, want %+v", used, outcomeOf(d), want)
+		}
+	}
+}
+
 func TestADeferredDecreaseStays(t *testing.T) {
 	p, r := flight(1)
 	step := &r.Intent.Steps[0].Changes[0]
