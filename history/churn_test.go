@@ -3,11 +3,12 @@ package history
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 )
 
-// churn is a hundred workloads of ten replicas whose pods live for half a minute.
+// churn is workloads of ten replicas whose pods live for half a minute.
 type churn struct {
 	now       time.Time
 	workloads []Workload
@@ -22,9 +23,9 @@ const (
 	churnReplicas = 10
 )
 
-func newChurn() *churn {
+func newChurn(workloads int) *churn {
 	c := &churn{
-		now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), workloads: make([]Workload, 100),
+		now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), workloads: make([]Workload, workloads),
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	c.usage = make([]Usage, len(c.workloads))
@@ -34,7 +35,7 @@ func newChurn() *churn {
 	return c
 }
 
-// cycle reads what is new and forgets what left a window of four hours.
+// cycle reads what is new and forgets what left the window.
 func (c *churn) cycle() {
 	from := c.now
 	c.now = c.now.Add(churnCycle)
@@ -58,7 +59,7 @@ func (c *churn) cycle() {
 	for i, later := range collector.Usage() {
 		u := &c.usage[i]
 		u.Absorb(later, nil)
-		u.Retain(c.now.Add(-4 * time.Hour))
+		u.Retain(c.now.Add(-churnWindow))
 		u.Compact()
 	}
 }
@@ -77,14 +78,19 @@ func (c *churn) bytes() int {
 	return sum
 }
 
+// churnWindow is filled in six hours: the day so far is all that it holds, then
+// and a day later.
+const (
+	churnWindow = 4 * time.Hour
+	churnFill   = 6 * time.Hour
+)
+
 func TestADayOfPodChurnLeavesMemoryAsItWas(t *testing.T) {
-	c := newChurn()
-	c.run(6 * time.Hour) // The day so far is all that the window holds, now and in a day.
+	c := newChurn(10) // No workload knows of another; the benchmark has more.
+	c.run(churnFill)
 	before := c.bytes()
 	c.run(24 * time.Hour)
-	after := c.bytes()
-	t.Logf("%d pods of %d workloads came and went: %d bytes a workload, a day before %d", c.pods, len(c.workloads), after/len(c.usage), before/len(c.usage))
-	if after > before*102/100 {
+	if after := c.bytes(); after > before*102/100 {
 		t.Errorf("a day of churn took %d bytes to %d", before, after)
 	}
 	for _, u := range c.usage {
@@ -96,4 +102,27 @@ func TestADayOfPodChurnLeavesMemoryAsItWas(t *testing.T) {
 			t.Fatalf("%s remembers %d kills, and pods of %d days", u.Workload, n, len(u.log.ended))
 		}
 	}
+}
+
+// BenchmarkDayOfPodChurn is a day of a hundred workloads, and what it did to the
+// memory that they hold and to the heap.
+func BenchmarkDayOfPodChurn(b *testing.B) {
+	for b.Loop() {
+		c := newChurn(100)
+		c.run(churnFill)
+		bytes, heap := c.bytes(), liveHeap()
+		c.run(24 * time.Hour)
+		b.ReportMetric(float64(c.bytes())/float64(bytes), "held-after/before")
+		b.ReportMetric(liveHeap()/heap, "heap-after/before")
+		b.ReportMetric(float64(c.bytes())/float64(len(c.usage)), "bytes/workload")
+		b.ReportMetric(float64(c.pods), "pods")
+	}
+}
+
+// liveHeap is what the heap holds that is in use, in bytes.
+func liveHeap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
