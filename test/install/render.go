@@ -47,8 +47,8 @@ func Kustomize(dir string) (Objects, error) {
 
 // Chart is what `helm template` prints of the chart in dir, for a release of the name
 // plimsoll in the namespace. Values that the schema refuses are an error.
-func Chart(dir, namespace string, values map[string]any) (Objects, error) {
-	files, err := renderChart(dir, namespace, values)
+func Chart(ctx context.Context, dir, namespace string, values map[string]any) (Objects, error) {
+	files, err := renderChart(ctx, dir, namespace, values)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the chart %s: %w", dir, err)
 	}
@@ -66,7 +66,7 @@ func Chart(dir, namespace string, values map[string]any) (Objects, error) {
 	return all, nil
 }
 
-func renderChart(dir, namespace string, values map[string]any) (map[string]string, error) {
+func renderChart(ctx context.Context, dir, namespace string, values map[string]any) (map[string]string, error) {
 	chart, err := loader.LoadDir(dir)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func renderChart(dir, namespace string, values map[string]any) (map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	return engine.Engine{Strict: true}.Render(chart, all)
+	return engine.Engine{Strict: true}.RenderWithContext(ctx, chart, all)
 }
 
 // Parse reads manifests, JSON or YAML, one document or many.

@@ -159,7 +159,7 @@ func TestChartRefusesMistakes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := install.Chart(chart, namespace, tc.values)
+			_, err := install.Chart(t.Context(), chart, namespace, tc.values)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the error is %v, want one with %q", err, tc.want)
 			}
@@ -192,7 +192,7 @@ func kustomized(t *testing.T) install.Objects {
 
 func charted(t *testing.T, values map[string]any) install.Objects {
 	t.Helper()
-	objects, err := install.Chart(chart, namespace, values)
+	objects, err := install.Chart(t.Context(), chart, namespace, values)
 	if err != nil {
 		t.Fatal(err)
 	}
