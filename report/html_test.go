@@ -161,7 +161,7 @@ func TestAPlotInThePageIsFoldedToFewPoints(t *testing.T) {
 		t.Errorf("%d points, the largest %v", len(line.Peaks), line.Max())
 	}
 	c := Explained{Item: Item{Container: "app"}, CPU: line}
-	if n := len(c.charts(plotSize{620, 230})[0].SVG()); n > 8000 {
+	if n := len(c.charts(pagePlot)[0].SVG()); n > 8000 {
 		t.Errorf("a plot of %d bytes", n)
 	}
 }

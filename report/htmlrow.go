@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/report/chart"
 	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
@@ -276,6 +277,9 @@ func newPageKeys(order int, i *Item, state string) pageKeys {
 	}
 }
 
+// pagePlot makes a column of a timeline two pixels wide, which is short to write.
+var pagePlot = plotSize{chart.MarginsX + 2*ReportColumns, 230}
+
 // pageDetail is what a row opens to.
 type pageDetail struct {
 	Charts           []template.HTML
@@ -311,7 +315,7 @@ func newPageDetail(c *Explained) pageDetail {
 			d.Live += "; not as written: " + strings.Join(i.Drift, ", ")
 		}
 	}
-	for _, p := range c.charts(plotSize{620, 230}) {
+	for _, p := range c.charts(pagePlot) {
 		d.Charts = append(d.Charts, template.HTML(p.SVG())) // Labels are escaped in it.
 	}
 	for _, r := range sizing.Resources {

@@ -24,7 +24,7 @@ func TestTheHTMLHasPlotsOfEveryContainer(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if rows, plots := strings.Count(string(text), `<tr class="row">`), strings.Count(string(text), `viewBox="0 0 620`); rows != 6 || plots != 12 {
+	if rows, plots := strings.Count(string(text), `<tr class="row">`), strings.Count(string(text), `viewBox="0 0 662`); rows != 6 || plots != 12 {
 		t.Errorf("%d rows and %d plots, want 6 and 12", rows, plots)
 	}
 	again := execute(t, "", append([]string{"recommend", "-o", "html"}, examples...)...).out

@@ -96,6 +96,9 @@ const (
 	left, right, top = 62, 24, 30
 )
 
+// MarginsX is how much wider a chart is than what is plotted in it.
+const MarginsX = left + right
+
 // bottom has room for the ticks of the X axis, and for its title where it has
 // one.
 func (c *Chart) bottom() float64 {

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,26 +160,33 @@ func TestAViewIsKeptInTheAddress(t *testing.T) {
 	p.noFaults()
 }
 
-// TestTwoThousandRows writes a folder of that many containers with two days of
-// hours each, and uses the report as a person would.
-func TestTwoThousandRows(t *testing.T) {
-	folder, rows := t.TempDir(), 2000
-	for n := range rows {
+// noisyFolder writes that many containers, each with as many samples as a plot
+// has columns, and no two alike: no plot is longer to write.
+func noisyFolder(t *testing.T, containers int) string {
+	t.Helper()
+	folder, random := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+	for n := range containers {
 		namespace := filepath.Join(folder, fmt.Sprintf("team-%02d", n%40))
 		if err := os.MkdirAll(namespace, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		var text strings.Builder
 		text.WriteString("timestamp_seconds,cpu_cores,memory_bytes\n")
-		for hour := range 48 {
-			fmt.Fprintf(&text, "%d,%.3f,%d\n", 1_780_000_000/3600*3600+3600*hour, 0.05+float64((hour*7+n)%24)/100, 100<<20+(n*hour)%50<<20)
+		for i := range 288 {
+			fmt.Fprintf(&text, "%d,%.3f,%d\n", 1_780_000_200+600*i, 0.05+random.Float64(), 100<<20+random.IntN(1<<30))
 		}
 		if err := os.WriteFile(filepath.Join(namespace, fmt.Sprintf("service-%04d.csv", n)), []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return folder
+}
+
+// TestTwoThousandRows uses a report of that many containers as a person would.
+func TestTwoThousandRows(t *testing.T) {
+	const rows = 2000
 	path := filepath.Join(t.TempDir(), "report.html")
-	plimsoll(t, "recommend", "--history", folder, "-o", "html", "--output-file", path)
+	plimsoll(t, "recommend", "--history", noisyFolder(t, rows), "--step", "10m", "--window", "48h", "-o", "html", "--output-file", path)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
