@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,9 +41,9 @@ func Read(text []byte) (List, error) {
 		return list, fmt.Errorf("%s of %s, and not a %s of %s, as plimsoll recommend -o json writes it",
 			orWord(list.Kind, "no kind"), orWord(list.APIVersion, "no apiVersion"), KindList, APIVersion)
 	}
-	faults := append(strict, list.faults()...)
-	if len(faults) > mostFaults {
-		faults = append(faults[:mostFaults:mostFaults], fmt.Errorf("and %d more", len(faults)-mostFaults))
+	faults := slices.Concat(strict, list.faults())
+	if more := len(faults) - mostFaults; more > 0 {
+		faults = append(faults[:mostFaults], fmt.Errorf("and %d more", more))
 	}
 	return list, errors.Join(faults...)
 }
