@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/report/chart"
@@ -173,7 +174,10 @@ func newPageSavings(s *Savings) *pageSavings {
 	if s == nil {
 		return nil
 	}
-	p := &pageSavings{Title: "Saves", Amount: s.amount(s.PerMonth), Parts: s.parts()}
+	p := &pageSavings{Title: "Saves", Amount: s.amount(s.PerMonth)}
+	for _, part := range s.parts() {
+		p.Parts = append(p.Parts, strings.Replace(part, " -", " −", 1))
+	}
 	if s.PerMonth[0] == '-' {
 		p.Title, p.Amount = "Costs more", s.amount(s.PerMonth[1:])
 	}

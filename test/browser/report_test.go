@@ -118,6 +118,33 @@ func TestARowOpensByKeyboardToItsDerivationAndPlots(t *testing.T) {
 	p.noFaults()
 }
 
+// TestHarmIsDrawn opens the page that the report's own tests compare with: its
+// first container was killed and throttled.
+func TestHarmIsDrawn(t *testing.T) {
+	path, err := filepath.Abs(filepath.Join(root, "report", "testdata", "page.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, path, 1280, 900)
+	p.click("#since summary")
+	p.click("tr.row td")
+	p.do(chromedp.WaitVisible(chromedp.CSS("tr.detail .plots svg")))
+	p.picture("harm")
+	for what, selector := range map[string]string{"the kill": "circle[fill='#c00000']", "throttling": "path[fill='#e69f00']"} {
+		size := ask[float64](p, fmt.Sprintf(`(e => e ? e.getBoundingClientRect().width * e.getBoundingClientRect().height : 0)(document.querySelector("tr.detail .plots %s"))`, selector))
+		if size < 1 {
+			t.Errorf("%s takes %v square pixels", what, size)
+		}
+	}
+	if shown := ask[bool](p, `document.querySelector("#since table").offsetHeight > 0`); !shown {
+		t.Error("what changed is not shown")
+	}
+	if out := p.overflow(); out != "" {
+		t.Errorf("sticks out: %s", out)
+	}
+	p.noFaults()
+}
+
 func TestNothingSticksOut(t *testing.T) {
 	path := examples(t)
 	for _, width := range []int64{1280, 1000, 768, 400} {
