@@ -263,11 +263,17 @@ func (d Decision) Refused(in Input, reason v1alpha1.Reason, message string) (Rec
 	if p.record.Intent == nil || len(d.Steps) == 0 {
 		return p.record, fmt.Errorf("pod %s/%s: nothing was sent that could be refused", in.Pod.Namespace, in.Pod.Name)
 	}
+	p.record.UID, p.record.At = in.Pod.UID, p.now
+	if i := *p.record.Intent; i.Kind == KindRestore {
+		// A claim must not be left lying: it is tried again.
+		i.NotBefore = p.now.Add(patience(v1alpha1.ReasonResizeFailed))
+		p.record.Intent = &i
+		return p.record, nil
+	}
 	sent, _ := sentSteps(in.Pod, p.record.Intent.Steps)
 	p.record.close(sent, Unsent, &in.Pod.Spec, p.now)
 	after := specWith(&in.Pod.Spec, d.Steps[0].Changes)
 	p.refuse(d.Steps[0], reason, message, &in.Pod.Spec, after)
-	p.record.UID, p.record.At = in.Pod.UID, p.now
 	return p.record, nil
 }
 

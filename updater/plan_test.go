@@ -291,6 +291,9 @@ func TestAnotherWriterIsNamedAndNotFought(t *testing.T) {
 		"and afterwards is sized": {
 			target: up, change: func(in *Input) { foreign(in, time.Hour) }, want: raised,
 		},
+		"nor has a pod of ours that another resized, and we have since": {
+			target: up, change: func(in *Input) { in.Record = set(Size{500, 1000}); foreign(in, time.Minute) }, want: raised,
+		},
 		"a record of another pod, copied, says nothing": {
 			target: up, change: func(in *Input) {
 				r := *set(Size{400, 1000})
@@ -343,6 +346,15 @@ func TestPaceAndSteps(t *testing.T) {
 			change: func(in *Input) { in.Policy.Pace.CPUMaxStepPercent, in.Policy.Pace.MaxStepPercent = 33, 25 },
 			want:   outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 335m/670m, then app memory 512Mi/1Gi → 384Mi/768Mi"},
 			held:   []v1alpha1.Reason{v1alpha1.ReasonCoolingDown},
+		},
+		"a pod that is younger than its target, and was changed since, goes by steps": {
+			target: to("app", "100m", "512Mi", "200m", "1Gi"),
+			change: func(in *Input) {
+				moved(Moves{}, Moves{})(in)
+				in.Pod.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+				in.Policy.Pace.CPUMaxStepPercent = 50
+			},
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 250m/500m"},
 		},
 		"a step on the way between whole cores is whole": {
 			pod: pod(asks("app", "500m", "512Mi", "8", "1Gi")), target: to("app", "500m", "512Mi", "2", "1Gi"),
@@ -586,6 +598,13 @@ func TestLimitsOfThePlace(t *testing.T) {
 		},
 		"and all of it, once the node has changed": {
 			target: upCPU, change: func(in *Input) { refusal(bigger)(in); in.Node.Allocatable.CPUMilli = 32000 }, want: cpuUp,
+		},
+		"a decrease is not barred by what was refused above it": {
+			target: to("app", "400m", "512Mi", "800m", "1Gi"), change: func(in *Input) {
+				f := bigger
+				f.From, f.To = Size{200, 400}, Size{300, 600}
+				refusal(f)(in)
+			}, want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 400m/800m"},
 		},
 		"or on another node": {
 			target: upCPU, change: func(in *Input) { refusal(bigger)(in); in.Pod.Spec.NodeName = "node-2" }, want: cpuUp,

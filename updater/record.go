@@ -55,6 +55,9 @@ type Intent struct {
 	Deadline time.Time       `json:"deadline"`
 	Kind     Kind            `json:"kind"`
 	Reason   v1alpha1.Reason `json:"reason"`
+	// NotBefore is when what is put back may be sent again after the API server
+	// has refused it; zero is at once.
+	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Steps are sent one after the other, each when the one before has taken
 	// effect.
 	Steps []Step `json:"steps"`

@@ -143,6 +143,26 @@ func TestTheAPIServersRefusals(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
+	t.Run("what is to be put back is tried again after a while", func(t *testing.T) {
+		p, r := flight(1)
+		sent(p, r)
+		pending(p, corev1.PodReasonInfeasible, 2)
+		remember(t, p, r)
+		in := input(p, to("app", "800m", "512Mi"))
+		d := Plan(in)
+		r, err := d.Refused(in, v1alpha1.ReasonNodeTooSmall, "allocatable: 400")
+		if err != nil {
+			t.Fatal(err)
+		}
+		remember(t, p, r)
+		if again := Plan(in); again.Action != Wait || !again.Until.Equal(now.Add(10*time.Minute)) {
+			t.Errorf("at once: %s until %s: %s", again.Action, again.Until, again.Message)
+		}
+		in.Now = now.Add(10 * time.Minute)
+		if later := Plan(in); outcomeOf(later) != outcomeOf(d) {
+			t.Errorf("later: %+v", outcomeOf(later))
+		}
+	})
 	t.Run("nothing was sent, and nothing refused", func(t *testing.T) {
 		in := input(burstable(), Container{Name: "app"})
 		if _, err := Plan(in).Refused(in, v1alpha1.ReasonQuotaExceeded, ""); err == nil {

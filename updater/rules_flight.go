@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
 // resumeWithin is how long the second step of a resize may follow the first
@@ -26,6 +27,9 @@ func underWay(p *plan) ruling {
 	switch o.State {
 	case Unsent:
 		// We stopped between the intent and the patch.
+		if i.Kind == KindRestore && p.now.Before(i.NotBefore) {
+			return p.await(o, i.Reason, "the API server has refused to have it put back ("+i.Steps[0].String()+")", i.NotBefore)
+		}
 		if i.Kind == KindRestore {
 			return p.resume(i, 0, "what is to be put back was not sent yet")
 		}
@@ -120,14 +124,15 @@ func (p *plan) end(landed int, o Observation, note string) ruling {
 }
 
 // mayResume: the rest of a resize is sent without deciding anew, unless time has
-// passed, changes are stopped, a container was killed meanwhile, or a memory
-// limit that is to be lowered has come into use.
+// passed, changes are stopped, a container was killed meanwhile, or it does not
+// fit what is in use, the namespace or the node any more.
 func (p *plan) mayResume(i *Intent, rest []Step) bool {
 	killed := slices.ContainsFunc(p.lines, func(l line) bool { return l.killedAt.After(i.At) })
 	return p.in.Switch == SwitchOff && p.now.Sub(i.At) < resumeWithin && !killed && p.stillFits(rest)
 }
 
-// stillFits asks again whether the memory in use is below the limits of steps.
+// stillFits asks those rules again that others can change the answers of within
+// a moment.
 func (p *plan) stillFits(steps []Step) bool {
 	held, fits := len(p.d.Held), true
 	for _, s := range steps {
@@ -139,7 +144,9 @@ func (p *plan) stillFits(steps []Step) bool {
 			l.next = c.To
 		}
 	}
-	memoryInUse(p)
+	for _, ask := range []func(*plan) ruling{memoryInUse, nodeGrants, limitRanges, quota, nodeRoom} {
+		ask(p)
+	}
 	for _, s := range steps {
 		for _, c := range s.Changes {
 			l := p.line(c.Container, c.Resource)
@@ -166,28 +173,37 @@ func (p *plan) resume(i *Intent, sent int, note string) ruling {
 func (p *plan) giveUp(i *Intent, o Observation, reason v1alpha1.Reason, why string) ruling {
 	failed := i.Steps[o.Sent-1]
 	if len(p.back(failed, o).Changes) == 0 {
-		return p.end(o.Sent, o, "it was granted, and what it gave may be in use")
+		return p.end(o.Sent, o, "what it gave is in effect, and in use")
 	}
 	p.record.close(o.Sent-1, o.State, &p.in.Pod.Spec, p.now)
 	p.d.Ended = p.record.Last
 	return p.restore(failed, o, reason, why)
 }
 
-// back is the step that undoes a failed one. A memory limit that may have been
-// raised already is not lowered under what is in use.
+// back is the step that undoes a failed one. A memory limit that was raised
+// already is not lowered under what is in use.
 func (p *plan) back(failed Step, o Observation) Step {
-	granted := o.State != Infeasible && o.State != Deferred
 	var back Step
 	for _, c := range failed.Changes {
 		c = c.reversed()
-		if !granted || c.Resource != corev1.ResourceMemory || !c.From.lowersLimit(c.To) || p.memoryFits(c.Container, c.To.Limit) {
+		if c.Resource != corev1.ResourceMemory || p.limitInEffect(c) <= c.To.Limit || p.memoryFits(c.Container, c.To.Limit) {
 			back.Changes = append(back.Changes, c)
 		}
 	}
-	if granted {
-		back.Restarts = failed.Restarts // Going back restarts again.
+	if o.State != Infeasible && o.State != Deferred {
+		back.Restarts = failed.Restarts // It was granted, so that going back restarts again.
 	}
 	return back
+}
+
+// limitInEffect is a container's limit as the runtime reports it; 0 where it is
+// not known, or there is none.
+func (p *plan) limitInEffect(c Change) int64 {
+	status := statusOf(p.in.Pod, c.Container, c.Init)
+	if status == nil || status.Resources == nil {
+		return 0
+	}
+	return sizing.Amount(c.Resource, status.Resources.Limits)
 }
 
 // restore puts back what the spec said before the step that came to nothing,

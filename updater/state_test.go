@@ -268,11 +268,12 @@ func TestAResizeUnderWay(t *testing.T) {
 	}
 }
 
-func TestAGrantedIncreaseThatIsInUseIsNotPutBack(t *testing.T) {
+func TestAnIncreaseThatIsInEffectAndInUseIsNotPutBack(t *testing.T) {
 	p := pod(asks("app", "500m", "512Mi", "", "512Mi"))
 	step := Step{Changes: []Change{{Container: "app", Resource: corev1.ResourceMemory, From: Size{512 * mi, 512 * mi}, To: Size{800 * mi, 800 * mi}}}}
 	r := Record{UID: p.UID, At: now, Intent: &Intent{At: now, Deadline: now.Add(10 * time.Minute), Kind: KindResize, Steps: []Step{step}}}
 	sent(p, r)
+	settle(p)
 	inProgress(p, "")
 	remember(t, p, r)
 	for used, want := range map[int64]outcome{
