@@ -130,6 +130,14 @@ func (s drawnSource) Load(ctx context.Context, q history.Query) ([]history.Usage
 	return s.Source.Load(ctx, q)
 }
 
+// Close closes the source, where it can be.
+func (s drawnSource) Close() error {
+	if c, ok := s.Source.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
 func (p *plots) add(w history.WorkloadKey, pod, container string, m history.Metric, ends []int64, values []float64) {
 	if t := p.of(w); t != nil {
 		t.add(w, pod, container, m, ends, values)
