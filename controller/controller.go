@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,10 +49,13 @@ type Options struct {
 	// StallAfter is how long the loop may show no progress until Healthy says
 	// so; 0 is ten minutes.
 	StallAfter time.Duration
-	Clock      clock.WithTicker
-	Events     events.EventRecorder
-	Metrics    *Metrics
-	Log        logr.Logger
+	// InPlace means that running pods are brought to their targets, by somebody
+	// else in this process.
+	InPlace bool
+	Clock   clock.WithTicker
+	Events  events.EventRecorder
+	Metrics *Metrics
+	Log     logr.Logger
 }
 
 // Controller is the loop. It is a manager.Runnable that needs leadership.
@@ -62,6 +66,9 @@ type Controller struct {
 	chain     *live.Chain
 	// seen is the last snapshot, for who asks whose a pod is.
 	seen atomic.Pointer[live.Snapshot]
+	// readAt is up to when the history of each workload is known, for who asks
+	// while the loop runs.
+	readAt sync.Map
 	// progress is when the loop last got somewhere, in nanoseconds since 1970;
 	// 0 while it does not run.
 	progress atomic.Int64
@@ -95,6 +102,16 @@ func (c *Controller) Owner(namespace, pod string) (history.WorkloadKey, bool) {
 		return history.WorkloadKey{}, false
 	}
 	return snapshot.Owner(namespace, pod)
+}
+
+// ReadAt is up to when the history of a workload is known, and its recommendation
+// published; false where it was not read yet since the start.
+func (c *Controller) ReadAt(w history.WorkloadKey) (time.Time, bool) {
+	at, ok := c.readAt.Load(w)
+	if !ok {
+		return time.Time{}, false
+	}
+	return at.(time.Time), true
 }
 
 // NeedLeaderElection says that of several replicas one works.

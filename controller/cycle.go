@@ -69,7 +69,13 @@ func (c *Controller) judge(ctx context.Context, s *subject, snapshot *live.Snaps
 	status := s.status(e, items, before, now)
 	tally.add(s, e, &status)
 	c.gauge(s, &status)
-	return c.publish(ctx, s, status, old)
+	if err := c.publish(ctx, s, status, old); err != nil {
+		return err
+	}
+	if !e.to.IsZero() {
+		c.readAt.Store(s.Key(), e.to)
+	}
+	return nil
 }
 
 // orphans says on the recommendations of workloads that no policy targets any
@@ -97,5 +103,6 @@ func (c *Controller) forget(subjects []*subject) {
 	}
 	for _, key := range c.histories.keep(wanted) {
 		c.Metrics.Forget(key)
+		c.readAt.Delete(key)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // does not. A target must have moved by the least change that the policy makes,
 // so that recommendations are not written with every sample.
 func material(published, status *v1alpha1.VerticalRecommendationStatus, minChangePercent int) bool {
-	return !samePolicy(published.Policy, status.Policy) || published.Mode != status.Mode ||
+	return !samePolicy(published.Policy, status.Policy) || published.Mode != status.Mode || published.Summary.Drift != status.Summary.Drift ||
 		!slices.EqualFunc(published.Conditions, status.Conditions, sameCondition) ||
 		!slices.EqualFunc(published.Containers, status.Containers, func(a, b v1alpha1.ContainerRecommendation) bool {
 			return sameContainer(&a, &b, minChangePercent)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/workload"
@@ -24,17 +25,17 @@ func (c *Controller) sayOnPolicies(ctx context.Context, snapshot *live.Snapshot,
 	var errs []error
 	for i := range r.Policies {
 		p := snapshot.Policies[i].DeepCopy()
-		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, p.Spec.History.Source, &r.Policies[i], recommended))
+		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, &p.Spec.PolicySpec, &r.Policies[i], recommended))
 	}
 	for i := range r.ClusterPolicies {
 		p := snapshot.ClusterPolicies[i].DeepCopy()
-		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, p.Spec.History.Source, &r.ClusterPolicies[i], recommended))
+		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, &p.Spec.PolicySpec, &r.ClusterPolicies[i], recommended))
 	}
 	return errors.Join(errs...)
 }
 
 // sayOnPolicy writes one policy's status, which is part of the object.
-func (c *Controller) sayOnPolicy(ctx context.Context, object client.Object, status *v1alpha1.PolicyStatus, source string,
+func (c *Controller) sayOnPolicy(ctx context.Context, object client.Object, status *v1alpha1.PolicyStatus, spec *v1alpha1.PolicySpec,
 	state *workload.PolicyState, recommended map[history.WorkloadKey]bool,
 ) error {
 	before := status.DeepCopy()
@@ -47,7 +48,7 @@ func (c *Controller) sayOnPolicy(ctx context.Context, object client.Object, stat
 	if len(state.Invalid) > 0 {
 		status.Workloads, status.Recommended = 0, 0
 	}
-	for _, one := range c.policyConditions(state, source) {
+	for _, one := range c.policyConditions(state, spec) {
 		one.ObservedGeneration = object.GetGeneration()
 		one.LastTransitionTime = metav1.NewTime(c.Clock.Now())
 		meta.SetStatusCondition(&status.Conditions, one)
@@ -74,16 +75,17 @@ func samePolicyCondition(a, b metav1.Condition) bool {
 }
 
 // policyConditions are what a policy's status says in a word each.
-func (c *Controller) policyConditions(state *workload.PolicyState, source string) []metav1.Condition {
+func (c *Controller) policyConditions(state *workload.PolicyState, spec *v1alpha1.PolicySpec) []metav1.Condition {
 	conflict := condition(v1alpha1.ConditionConflict, false, v1alpha1.ReasonNoConflict, "")
 	if len(state.Lost) > 0 {
 		conflict = condition(v1alpha1.ConditionConflict, true, v1alpha1.ReasonPolicyConflict, describeLosses(state.Lost))
 	}
 	found := condition(v1alpha1.ConditionTargetFound, state.Found == v1alpha1.ReasonTargetFound, state.Found, state.FoundMessage)
-	return []metav1.Condition{c.policyReady(state, source, found), found, conflict}
+	return []metav1.Condition{c.policyReady(state, spec, found), found, conflict}
 }
 
-func (c *Controller) policyReady(state *workload.PolicyState, source string, found metav1.Condition) metav1.Condition {
+func (c *Controller) policyReady(state *workload.PolicyState, spec *v1alpha1.PolicySpec, found metav1.Condition) metav1.Condition {
+	source := spec.History.Source
 	_, known := c.Sources[source]
 	switch {
 	case len(state.Invalid) > 0:
@@ -94,6 +96,10 @@ func (c *Controller) policyReady(state *workload.PolicyState, source string, fou
 		return condition(v1alpha1.ConditionReady, false, v1alpha1.Reason(found.Reason), found.Message)
 	case len(state.Targets) == 0:
 		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonPolicyConflict, describeLosses(state.Lost))
+	}
+	if effective.Resolve(*spec).InPlace() && !c.InPlace {
+		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonUpdatesOff,
+			"the controller is installed for recommendations only; install config/in-place, or write mode: Recommend")
 	}
 	return condition(v1alpha1.ConditionReady, true, v1alpha1.ReasonInForce, "")
 }

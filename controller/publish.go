@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -64,11 +65,16 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 		now := metav1.NewTime(c.Clock.Now())
 		status.ChangedAt = &now
 	}
+	rewritten := describeTemplate(object.Status.Containers, status.Containers)
+	status.Fit()
 	object.Status = status
 	if err := c.Client.Status().Update(ctx, object); err != nil {
 		return c.writing("writing the status of", object, err)
 	}
 	c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
+	if rewritten != "" {
+		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonTemplateChanged), "Recommend", "%s", clip(rewritten))
+	}
 	if changes != "" {
 		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonRecommended), "Recommend", "%s", clip(changes))
 	}
@@ -98,10 +104,7 @@ func describeChanges(old, now []v1alpha1.ContainerRecommendation) string {
 			if to == nil {
 				continue
 			}
-			text := "unset"
-			if q := c.Current.Requests.For(r); q != nil {
-				text = report.Readable(r, q.String())
-			}
+			text := orUnset(r, c.Current.Requests.For(r))
 			if from != nil && from.Target.Requests.For(r) != nil {
 				if from.Target.Requests.For(r).Cmp(*to) == 0 {
 					continue
@@ -112,6 +115,32 @@ func describeChanges(old, now []v1alpha1.ContainerRecommendation) string {
 		}
 	}
 	return strings.Join(said, ", ")
+}
+
+// describeTemplate says what a person has written anew into the template.
+func describeTemplate(old, now []v1alpha1.ContainerRecommendation) string {
+	var said []string
+	compare := func(container, what string, was, is v1alpha1.Amounts) {
+		for _, r := range sizing.Resources {
+			if from, to := was.For(r), is.For(r); !sameAmount(from, to) {
+				said = append(said, fmt.Sprintf("%s: %s %s %s → %s", container, r, what, orUnset(r, from), orUnset(r, to)))
+			}
+		}
+	}
+	for i := range now {
+		if from := find(old, now[i].Container); from != nil {
+			compare(now[i].Container, "request", from.Current.Requests, now[i].Current.Requests)
+			compare(now[i].Container, "limit", from.Current.Limits, now[i].Current.Limits)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+func orUnset(r corev1.ResourceName, q *resource.Quantity) string {
+	if q == nil {
+		return "unset"
+	}
+	return report.Readable(r, q.String())
 }
 
 // orphan says on a recommendation that no policy targets its workload any more.

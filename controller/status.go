@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,13 +13,14 @@ import (
 	"github.com/plimsoll-dev/plimsoll/report"
 	"github.com/plimsoll-dev/plimsoll/report/vrec"
 	"github.com/plimsoll-dev/plimsoll/sizing"
+	"github.com/plimsoll-dev/plimsoll/updater"
 )
 
 // status is what the recommendation of a subject should say now. What is not
 // known anew stays as it was published.
 func (s *subject) status(e *entry, items []report.Item, published *v1alpha1.VerticalRecommendationStatus, now time.Time) v1alpha1.VerticalRecommendationStatus {
 	status := v1alpha1.VerticalRecommendationStatus{
-		Policy:   &v1alpha1.PolicyReference{Kind: s.match.Kind, Name: s.match.Name, Generation: s.generation},
+		Policy:   &v1alpha1.PolicyReference{Kind: s.match.Kind, Name: s.match.Name, Generation: s.match.Generation},
 		Mode:     s.policy.Mode,
 		Replicas: s.target.Replicas,
 		Pods:     v1alpha1.PodCounts{Live: int32(e.usage.Pods.Live), Past: int32(e.usage.Pods.Past)},
@@ -32,16 +34,31 @@ func (s *subject) status(e *entry, items []report.Item, published *v1alpha1.Vert
 		status.Containers = append(status.Containers, c)
 	}
 	status.Summary = vrec.SummaryOf(status.Containers)
+	status.Summary.Drift = s.drift()
 	if published != nil {
-		status.ChangedAt = published.ChangedAt
+		status.ChangedAt, status.Floors = published.ChangedAt, published.Floors
 		status.Conditions = slices.Clone(published.Conditions)
 	}
 	for _, c := range conditions(s, e, &status) {
-		c.ObservedGeneration = s.generation
+		c.ObservedGeneration = s.match.Generation
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	return status
+}
+
+// drift counts the pods that have another size than the template writes.
+func (s *subject) drift() string {
+	drifted := 0
+	for _, p := range s.pods {
+		if len(updater.DriftOf(&s.target.Template.Spec, p, nil)) > 0 {
+			drifted++
+		}
+	}
+	if drifted == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", drifted, len(s.pods))
 }
 
 // carry keeps the figures of resources that nothing is known of now: the last

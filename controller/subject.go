@@ -22,7 +22,6 @@ type subject struct {
 	target     *workload.Target
 	match      workload.Match
 	policy     effective.Policy
-	generation int64
 	pods       []*corev1.Pod
 	scalers    []workload.Autoscaler
 	containers []corev1.Container
@@ -34,16 +33,15 @@ func (s *subject) Key() history.WorkloadKey { return s.target.WorkloadKey }
 
 // subjects are the workloads that valid policies are in force for, in order.
 func (c *Controller) subjects(snapshot *live.Snapshot, resolution *workload.Resolution) []*subject {
-	invalid, generations := policiesOf(snapshot, resolution)
 	var all []*subject
 	for i := range snapshot.Targets {
 		t := &snapshot.Targets[i]
 		match, ok := resolution.ByTarget[t.WorkloadKey]
-		if !ok || invalid[match.String()] {
+		if !ok || len(match.Invalid) > 0 {
 			continue
 		}
 		s := &subject{
-			target: t, match: match, policy: effective.Resolve(match.Spec), generation: generations[match.String()],
+			target: t, match: match, policy: effective.Resolve(match.Spec),
 			pods: snapshot.Pods[t.WorkloadKey], scalers: snapshot.Autoscalers[t.WorkloadKey], containers: t.Containers(),
 		}
 		source := match.Spec.History.Source
@@ -54,23 +52,6 @@ func (c *Controller) subjects(snapshot *live.Snapshot, resolution *workload.Reso
 		all = append(all, s)
 	}
 	return all
-}
-
-// policiesOf are the names of the policies that are not valid, and the
-// generations of all.
-func policiesOf(snapshot *live.Snapshot, r *workload.Resolution) (invalid map[string]bool, generations map[string]int64) {
-	invalid, generations = map[string]bool{}, map[string]int64{}
-	note := func(state *workload.PolicyState, generation int64) {
-		name := workload.Match{Kind: state.Kind, Namespace: state.Namespace, Name: state.Name}.String()
-		invalid[name], generations[name] = len(state.Invalid) > 0, generation
-	}
-	for i := range r.Policies {
-		note(&r.Policies[i], snapshot.Policies[i].Generation)
-	}
-	for i := range r.ClusterPolicies {
-		note(&r.ClusterPolicies[i], snapshot.ClusterPolicies[i].Generation)
-	}
-	return invalid, generations
 }
 
 // expectsSamples says whether a source should know something new of the

@@ -51,6 +51,7 @@ func (c *Controller) tell(t *tally) {
 
 // gauge gives the metrics a workload's sizes, present and proposed.
 func (c *Controller) gauge(s *subject, status *v1alpha1.VerticalRecommendationStatus) {
+	c.Metrics.Forget(s.Key()) // Containers may have gone.
 	for i := range status.Containers {
 		one := &status.Containers[i]
 		for _, r := range sizing.Resources {

@@ -9,6 +9,7 @@ import (
 const (
 	maxRecommended = 128
 	maxOOMKills    = 256
+	maxFloors      = 128
 	maxSteps       = 32
 	maxReasons     = 32
 	maxAdvice      = 8
@@ -28,6 +29,7 @@ func (s *VerticalRecommendationStatus) Fit() {
 	s.Summary.Memory = cut(s.Summary.Memory, maxSummary)
 	s.Containers = first(s.Containers, maxRecommended)
 	s.OOMKills = last(s.OOMKills, maxOOMKills)
+	s.Floors = last(s.Floors, maxFloors)
 	for i := range s.Containers {
 		s.Containers[i].fit()
 	}

@@ -122,6 +122,12 @@ const (
 	// NoPolicy: no policy targets the workload any more; the recommendation is
 	// kept as it was.
 	ReasonNoPolicy Reason = "NoPolicy"
+	// UpdatesOff: the policy asks for changes of running pods, and the controller is
+	// installed for recommendations only.
+	ReasonUpdatesOff Reason = "UpdatesOff"
+	// TemplateChanged: a person has written other sizes into the workload's
+	// template, which count from now on.
+	ReasonTemplateChanged Reason = "TemplateChanged"
 	// UnknownSource: the policy names a source that the controller's
 	// configuration does not have.
 	ReasonUnknownSource Reason = "UnknownSource"

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.status.policy.name`,priority=1,description="The policy in force"
 // +kubebuilder:printcolumn:name="Capped",type=string,JSONPath=`.status.conditions[?(@.type=="Capped")].reason`,priority=1,description="What bounds a target below the need"
 // +kubebuilder:printcolumn:name="HPAConflict",type=string,JSONPath=`.status.conditions[?(@.type=="HPAConflict")].status`,priority=1,description="Whether an autoscaler uses a resource's utilisation"
+// +kubebuilder:printcolumn:name="Drift",type=string,JSONPath=`.status.summary.drift`,priority=1,description="Pods that have another size than the template writes"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VerticalRecommendation struct {
 	metav1.TypeMeta `json:",inline"`
@@ -91,6 +92,12 @@ type VerticalRecommendationStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	OOMKills []OOMKill `json:"oomKills,omitempty"`
+	// floors are sizes below which the workload has come to harm. They expire with
+	// the window.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Floors []Floor `json:"floors,omitempty"`
 	// changedAt is when a target last changed.
 	// +optional
 	ChangedAt *metav1.Time `json:"changedAt,omitempty"`
@@ -136,6 +143,11 @@ type Summary struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Memory string `json:"memory,omitempty"`
+	// drift counts the pods that have another size than the template writes, such
+	// as "2 of 3"; empty where all have what it writes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Drift string `json:"drift,omitempty"`
 }
 
 // ContainerRecommendation is what one container should ask for. Absent amounts
@@ -364,6 +376,29 @@ type OOMKill struct {
 	// limit in force, where known.
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
+}
+
+// Floor is a size of one resource of one container below which the workload has
+// come to harm.
+type Floor struct {
+	// container that it holds for.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Container string `json:"container"`
+	// resource is cpu or memory.
+	// +required
+	// +kubebuilder:validation:Enum=cpu;memory
+	Resource corev1.ResourceName `json:"resource"`
+	// request that it had before.
+	// +optional
+	Request *resource.Quantity `json:"request,omitempty"`
+	// limit that it had before.
+	// +optional
+	Limit *resource.Quantity `json:"limit,omitempty"`
+	// at is when that was learned.
+	// +required
+	At metav1.Time `json:"at"`
 }
 
 // PolicyStatus is what became of a policy.

@@ -46,6 +46,8 @@ var meanings = map[Reason]string{
 	ReasonTargetNotFound:           "Nothing in the cluster matches the policy's target.",
 	ReasonNotAWorkload:             "What the policy refers to is part of another workload; the message names the one to write.",
 	ReasonNoPolicy:                 "No policy targets the workload any more; the recommendation is kept as it was.",
+	ReasonUpdatesOff:               "The policy asks for changes of running pods, and the controller is installed for recommendations only.",
+	ReasonTemplateChanged:          "A person has written other sizes into the workload's template, which count from now on.",
 	ReasonUnknownSource:            "The policy names a source that the controller's configuration does not have.",
 	ReasonRecommended:              "There is a current target for every container that is not set aside.",
 	ReasonInForce:                  "The policy is valid and in force.",

@@ -22,7 +22,8 @@ import (
 
 const controllerLong = `Keeps a VerticalRecommendation for every workload that a VerticalPolicy or
 ClusterVerticalPolicy of the cluster targets, and writes nothing else but its
-lease, its checkpoints and events.
+lease, its checkpoints and events. With --in-place, it also brings running pods of
+policies in an in-place mode to their targets.
 
 It is made to run in the cluster (config/default), and runs as well on a machine
 that has a kubeconfig file. Of several replicas one works and the others stand
@@ -34,6 +35,9 @@ type controllerOptions struct {
 	configFile    string
 	url           string
 	metricsServer bool
+
+	inPlace    bool
+	maxResizes int
 
 	interval    string
 	namespace   string
@@ -75,6 +79,8 @@ func (o *controllerOptions) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.configFile, "config", "", "YAML file that names sources of history; see docs/controller.md")
 	f.StringVar(&o.url, "prometheus", "", `URL of a Prometheus-compatible server, instead of a file: the source "prometheus"`)
 	f.BoolVar(&o.metricsServer, "metrics-server", false, `sample metrics-server, instead of a file: the source "metrics-server"`)
+	f.BoolVar(&o.inPlace, "in-place", false, "resize running pods where a policy's mode asks for it; without it, recommendations are all that is written")
+	f.IntVar(&o.maxResizes, "max-resizes-per-minute", 60, "how many resizes may begin in the whole cluster within a minute")
 	f.StringVar(&o.interval, "interval", "1m", "time from one look at the cluster to the next")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "the controller's own namespace, of its lease and checkpoints (default: $POD_NAMESPACE, else the service account's, else "+defaultNamespace+")")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several replicas work, by a lease")
@@ -113,6 +119,9 @@ func (o *controllerOptions) validate(std streams) (*controllerSettings, error) {
 	var err error
 	s.sources, err = o.readSources()
 	check(err)
+	if o.maxResizes < 1 {
+		check(fmt.Errorf("--max-resizes-per-minute: %d is less than 1; to stop all resizes, leave --in-place out or use the ConfigMap plimsoll-switch", o.maxResizes))
+	}
 	s.interval, err = parseDuration("--interval", o.interval, 10*time.Second)
 	check(err)
 	s.lease, err = parseDuration("--lease-duration", o.lease, leastLease)

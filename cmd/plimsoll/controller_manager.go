@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +28,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/controller/config"
 	"github.com/plimsoll-dev/plimsoll/history"
 	source "github.com/plimsoll-dev/plimsoll/history/prometheus"
+	"github.com/plimsoll-dev/plimsoll/updater"
+	"github.com/plimsoll-dev/plimsoll/updater/driver"
+	"github.com/plimsoll-dev/plimsoll/updater/survey"
 	"github.com/plimsoll-dev/plimsoll/workload/live"
 )
 
@@ -59,9 +67,14 @@ func (s *controllerSettings) assemble(ctx context.Context) (manager.Manager, err
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.newLoop(m, metrics)
+	c, sources, err := s.newLoop(m, metrics)
 	if err != nil {
 		return nil, err
+	}
+	if s.inPlace {
+		if err := s.addUpdater(ctx, m, c, sources, registry); err != nil {
+			return nil, err
+		}
 	}
 	kicks := newKicks(clock.RealClock{}, c.Kick)
 	for _, policies := range []client.Object{&v1alpha1.VerticalPolicy{}, &v1alpha1.ClusterVerticalPolicy{}} {
@@ -87,7 +100,7 @@ func (s *controllerSettings) newManager(registry prometheus.Gatherer) (manager.M
 		Logger: s.log,
 		// What has no informer is an error and not the start of one: it would hold
 		// all of that kind of the cluster in memory.
-		Cache: cache.Options{ByObject: live.CacheOptions(), ReaderFailOnMissingInformer: true},
+		Cache: cache.Options{ByObject: s.cached(), ReaderFailOnMissingInformer: true},
 		Client: client.Options{Cache: &client.CacheOptions{
 			DisableFor: []client.Object{&corev1.ConfigMap{}},
 		}},
@@ -107,8 +120,61 @@ func (s *controllerSettings) newManager(registry prometheus.Gatherer) (manager.M
 	})
 }
 
+// cached is what is held in memory, and how: with the updater, the one ConfigMap
+// that is its switch as well.
+func (s *controllerSettings) cached() map[client.Object]cache.ByObject {
+	all := live.CacheOptions()
+	if s.inPlace {
+		all[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{
+			s.namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", survey.SwitchName)},
+		}}
+	}
+	return all
+}
+
+// addUpdater has running pods brought to their targets.
+func (s *controllerSettings) addUpdater(ctx context.Context, m manager.Manager, c *controller.Controller, sources map[string]history.Source, reg prometheus.Registerer) error {
+	minor, err := serverMinor(s.cluster)
+	if err != nil {
+		return err
+	}
+	present := func(name string) history.Watchman {
+		if name == "" {
+			name = s.sources.DefaultSource
+		}
+		watchman, _ := sources[name].(history.Watchman)
+		return watchman
+	}
+	return driver.Setup(ctx, m, driver.Options{
+		Client:              client.WithFieldOwner(m.GetClient(), controller.FieldManager),
+		Surveyor:            &survey.Surveyor{Server: updater.Server{Minor: minor}, Present: present, ReadAt: c.ReadAt},
+		MaxResizesPerMinute: s.maxResizes,
+		Clock:               clock.RealClock{},
+		Events:              m.GetEventRecorder(controller.FieldManager),
+		Metrics:             driver.NewMetrics(reg),
+		Log:                 m.GetLogger().WithName("updater"),
+	}, s.namespace)
+}
+
+// serverMinor is the minor version of the API server.
+func serverMinor(config *rest.Config) (int, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	v, err := d.ServerVersion()
+	if err != nil {
+		return 0, fmt.Errorf("asking the cluster's version: %w", err)
+	}
+	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+"))
+	if err != nil {
+		return 0, fmt.Errorf("asking the cluster's version: its minor version is %q", v.Minor)
+	}
+	return minor, nil
+}
+
 // newLoop is the controller itself, with its sources.
-func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metrics) (*controller.Controller, error) {
+func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metrics) (*controller.Controller, map[string]history.Source, error) {
 	var c *controller.Controller
 	sources, err := s.sources.Open(config.OpenOptions{
 		Observe: func(name string, o source.Outcome, took time.Duration) {
@@ -121,7 +187,7 @@ func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metr
 		Owner: func(namespace, pod string) (history.WorkloadKey, bool) { return c.Owner(namespace, pod) },
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err = controller.New(controller.Options{
 		Client:   m.GetClient(),
@@ -129,12 +195,13 @@ func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metr
 		Sources:  sources,
 		Default:  s.sources.DefaultSource,
 		Interval: s.interval,
+		InPlace:  s.inPlace,
 		Clock:    clock.RealClock{},
 		Events:   m.GetEventRecorder(controller.FieldManager),
 		Metrics:  metrics,
 		Log:      m.GetLogger().WithName("controller"),
 	})
-	return c, err
+	return c, sources, err
 }
 
 // startManager runs the manager until the context ends. The library waits for

@@ -65,7 +65,7 @@ func TestGetAnswersWhetherItWorksAndWhyNot(t *testing.T) {
 				o.(*v1alpha1.VerticalRecommendation).Status = v1alpha1.VerticalRecommendationStatus{
 					Mode:    v1alpha1.ModeRecommend,
 					Policy:  &v1alpha1.PolicyReference{Kind: v1alpha1.KindVerticalPolicy, Name: "checkout", Generation: 1},
-					Summary: v1alpha1.Summary{CPU: "500m → 250m", Memory: "1Gi → 768Mi"},
+					Summary: v1alpha1.Summary{CPU: "500m → 250m", Memory: "1Gi → 768Mi", Drift: "1 of 3"},
 					Conditions: []metav1.Condition{
 						ready(metav1.ConditionTrue, "Recommended"),
 						{Type: v1alpha1.ConditionCapped, Status: metav1.ConditionTrue, Reason: "CappedByPolicy", LastTransitionTime: metav1.Now()},
@@ -74,7 +74,7 @@ func TestGetAnswersWhetherItWorksAndWhyNot(t *testing.T) {
 				}
 			},
 			want: "Name=column Mode=Recommend CPU=500m → 250m Memory=1Gi → 768Mi Ready=True Reason=Recommended " +
-				"(Policy=checkout) (Capped=CappedByPolicy) (HPAConflict=False) Age",
+				"(Policy=checkout) (Capped=CappedByPolicy) (HPAConflict=False) (Drift=1 of 3) Age",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

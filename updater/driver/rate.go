@@ -1,0 +1,88 @@
+package driver
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/updater"
+)
+
+// rate bounds how many resizes begin in the cluster within a minute, and lets
+// the most urgent of those that wait go first.
+type rate struct {
+	most int // a minute
+
+	mu      sync.Mutex
+	begun   []time.Time // within the last minute, oldest first
+	waiting map[history.WorkloadKey]waiter
+}
+
+type waiter struct {
+	urgency updater.Urgency
+	asked   time.Time
+}
+
+// forgotten is after how long one that waits and does not ask again is not
+// counted with any more.
+const forgotten = 2 * time.Minute
+
+func newRate(most int) *rate {
+	return &rate{most: most, waiting: map[history.WorkloadKey]waiter{}}
+}
+
+// ask says whether a workload may begin a resize now, and if not, when to ask
+// again. Who may has begun it.
+func (r *rate) ask(w history.WorkloadKey, u updater.Urgency, now time.Time) (ok bool, again time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(now)
+	r.waiting[w] = waiter{u, now}
+	room := r.most - len(r.begun)
+	if r.before(w) < room {
+		delete(r.waiting, w)
+		r.begun = append(r.begun, now)
+		return true, time.Time{}
+	}
+	if room > 0 || len(r.begun) == 0 {
+		return false, now.Add(time.Second) // The more urgent ones ask within that.
+	}
+	return false, r.begun[0].Add(time.Minute)
+}
+
+// note counts a resize that was begun without asking: before this process, or to
+// take something back.
+func (r *rate) note(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = append(r.begun, at)
+	slices.SortFunc(r.begun, time.Time.Compare)
+}
+
+// before counts those that wait and go before a workload.
+func (r *rate) before(w history.WorkloadKey) int {
+	mine, n := r.waiting[w], 0
+	for other, waits := range r.waiting {
+		first := cmp.Or(waits.urgency.Compare(mine.urgency), compareKeys(other, w))
+		if other != w && first < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func compareKeys(a, b history.WorkloadKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+}
+
+// forget drops what counts no more.
+func (r *rate) forget(now time.Time) {
+	r.begun = slices.DeleteFunc(r.begun, func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	for w, waits := range r.waiting {
+		if now.Sub(waits.asked) > forgotten {
+			delete(r.waiting, w)
+		}
+	}
+}

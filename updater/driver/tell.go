@@ -1,0 +1,127 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/updater"
+	"github.com/plimsoll-dev/plimsoll/updater/executor"
+)
+
+// tell makes events, metrics and a line of the log of what happened to a pod.
+func (t *turn) tell(p *planned, r *executor.Result) {
+	d, pod := &p.decision, p.in.Pod
+	log := t.Log.WithValues("pod", pod.Namespace+"/"+pod.Name)
+	if ended := d.Ended; ended != nil && r.Record != nil {
+		t.Metrics.Ended(*ended, p.before.Intent)
+		kind := corev1.EventTypeNormal
+		if ended.State != updater.Done {
+			kind = corev1.EventTypeWarning
+		}
+		note := fmt.Sprintf("%s of %s: %s", ended.Kind, changes(ended.Changes, p.before.Intent), ended.State)
+		t.event(pod, kind, ended.Reason, "Resize", note)
+		log.Info("ended", "reason", ended.Reason, "state", ended.State, "changes", note)
+	}
+	switch {
+	case r.Sent:
+		t.event(pod, corev1.EventTypeNormal, d.Reason, string(d.Action), d.Steps[0].String())
+		log.Info("sent", "action", d.Action, "reason", d.Reason, "step", d.Steps[0].String())
+		if d.Action == updater.Revert {
+			t.rate.note(t.now)
+		}
+	case r.Refusal != nil && !r.Refusal.Gone:
+		t.Metrics.Refused(d.Steps[0], r.Refusal.Reason)
+		t.event(pod, corev1.EventTypeWarning, r.Refusal.Reason, string(d.Action), d.Steps[0].String()+": "+r.Refusal.Message)
+		log.Info("refused", "reason", r.Refusal.Reason, "step", d.Steps[0].String(), "message", r.Refusal.Message)
+	}
+	t.tellHeld(p)
+}
+
+// tellHeld says, once for each reason, what is not done to a pod though the
+// target asks for it.
+func (t *turn) tellHeld(p *planned) {
+	d, pod := &p.decision, p.in.Pod
+	if d.Action == updater.Skip && worthSaying(d.Reason) && t.said.first(pod.UID, d.Reason) {
+		t.event(pod, corev1.EventTypeNormal, d.Reason, "Skip", d.Message)
+	}
+	for _, h := range d.Held {
+		if worthSaying(h.Reason) && t.said.first(pod.UID, h.Reason) {
+			note := fmt.Sprintf("%s: %s: %s", h.Container, h.Resource, h.Message)
+			if len(h.Advice) > 0 {
+				note += "; " + strings.Join(h.Advice, "; ")
+			}
+			t.event(pod, corev1.EventTypeNormal, h.Reason, "Hold", note)
+		}
+	}
+}
+
+// worthSaying leaves out what is the ordinary course of things.
+func worthSaying(r v1alpha1.Reason) bool {
+	switch r {
+	case v1alpha1.ReasonAtTarget, v1alpha1.ReasonModeLeavesPods, v1alpha1.ReasonPodEnding, v1alpha1.ReasonCoolingDown,
+		v1alpha1.ReasonWorkloadBusy, v1alpha1.ReasonRateLimited, v1alpha1.ReasonResizeInProgress, v1alpha1.ReasonNotReady,
+		v1alpha1.ReasonHistoryLoading:
+		return false
+	}
+	return true
+}
+
+// event is made on the pod and on its policy.
+func (t *turn) event(pod *corev1.Pod, kind string, reason v1alpha1.Reason, action, note string) {
+	const most = 1000
+	if len(note) > most {
+		note = strings.ToValidUTF8(note[:most], "") + "…"
+	}
+	t.Events.Eventf(pod, t.w.Owner, kind, string(reason), action, "%s", note)
+	t.Events.Eventf(t.w.Owner, pod, kind, string(reason), action, "pod %s: %s", pod.Name, note)
+}
+
+func changes(took []updater.Change, intent *updater.Intent) string {
+	if len(took) == 0 && intent != nil {
+		for _, s := range intent.Steps {
+			took = append(took, s.Changes...)
+		}
+	}
+	texts := make([]string, len(took))
+	for i, c := range took {
+		texts[i] = c.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// said remembers what was said of a pod, so that it is said once and not with
+// every look.
+type said struct {
+	mu   sync.Mutex
+	pods map[types.UID]map[v1alpha1.Reason]bool
+}
+
+func newSaid() *said { return &said{pods: map[types.UID]map[v1alpha1.Reason]bool{}} }
+
+// first says whether a reason is given for the first time.
+func (s *said) first(pod types.UID, r v1alpha1.Reason) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.pods[pod]
+	if known == nil {
+		known = map[v1alpha1.Reason]bool{}
+		s.pods[pod] = known
+	}
+	if known[r] {
+		return false
+	}
+	known[r] = true
+	return true
+}
+
+// forget lets go of a pod that is gone.
+func (s *said) forget(pod types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pods, pod)
+}
