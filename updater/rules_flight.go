@@ -26,15 +26,7 @@ func underWay(p *plan) ruling {
 	late := !p.now.Before(i.Deadline)
 	switch o.State {
 	case Unsent:
-		// We stopped between the intent and the patch.
-		if i.Kind == KindRestore && p.now.Before(i.NotBefore) {
-			return p.await(o, i.Reason, "the API server has refused to have it put back ("+i.Steps[0].String()+")", i.NotBefore)
-		}
-		if i.Kind == KindRestore {
-			return p.resume(i, 0, "what is to be put back was not sent yet")
-		}
-		p.record.Intent, p.changed = nil, true
-		return ruling{note: "the last resize was not sent, and is decided on anew"}
+		return p.unsent(i, o)
 	case Superseded:
 		return p.end(0, o, "somebody else has resized the pod meanwhile")
 	case Done:
@@ -55,6 +47,19 @@ func underWay(p *plan) ruling {
 		return p.await(o, v1alpha1.ReasonResizeInProgress, "the spec was put back, and the kubelet has not confirmed it", i.Deadline)
 	}
 	return p.pending(i, o, late)
+}
+
+// unsent: we stopped between the intent and the patch. What is to be put back is
+// sent after all; anything else is decided on anew.
+func (p *plan) unsent(i *Intent, o Observation) ruling {
+	switch {
+	case i.Kind != KindRestore:
+		p.record.Intent, p.changed = nil, true
+		return ruling{note: "the last resize was not sent, and is decided on anew"}
+	case p.now.Before(i.NotBefore):
+		return p.await(o, i.Reason, "the API server has refused to have it put back ("+i.Steps[0].String()+")", i.NotBefore)
+	}
+	return p.resume(i, 0, "what is to be put back was not sent yet")
 }
 
 // leftBehind: a decrease that was deferred, and left so, can become infeasible
