@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -102,6 +103,12 @@ func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
 	}
 	if err := writeFile(t.Context(), path, write("half", full)); !errors.Is(err, full) {
 		t.Errorf("%v, want %v", err, full)
+	}
+	onlyFile(t, path, "old")
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if err := writeFile(interrupted, path, write("new", nil)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was interrupted", err)
 	}
 	onlyFile(t, path, "old")
 	if err := writeFile(t.Context(), path, write("new", nil)); err != nil {
