@@ -590,6 +590,37 @@ func TestLimitsOfThePlace(t *testing.T) {
 			},
 			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 600m/1600m"}, held: []v1alpha1.Reason{v1alpha1.ReasonCappedByPodEnvelope},
 		},
+		"a new limit fits the quota, or is not added": {
+			pod: pod(asks("app", "500m", "512Mi")), target: to("app", "700m", "512Mi", "1"),
+			change: func(in *Input) {
+				in.Space.Quotas = []corev1.ResourceQuota{{Status: corev1.ResourceQuotaStatus{
+					Hard: corev1.ResourceList{"limits.cpu": sizing.Quantity(corev1.ResourceCPU, 300)}, Used: corev1.ResourceList{},
+				}}}
+			},
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m → 700m"}, held: []v1alpha1.Reason{v1alpha1.ReasonQuotaExceeded},
+		},
+		"a quota whose use is not known yet lets nothing grow": {
+			target: upCPU, change: func(in *Input) {
+				in.Space.Quotas = []corev1.ResourceQuota{{Spec: corev1.ResourceQuotaSpec{Hard: asks("", "100").Resources.Requests}}}
+				in.Target.Containers[0].CPU.Size.Limit = 1000
+			}, want: outcome{Wait, v1alpha1.ReasonQuotaExceeded, ""},
+		},
+		"a quota for pods of another priority class is not asked": {
+			target: upCPU, change: func(in *Input) {
+				in.Space.Quotas = []corev1.ResourceQuota{{Spec: corev1.ResourceQuotaSpec{
+					Hard: asks("", "1m").Resources.Requests, ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+						{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"low"}},
+					}},
+				}}}
+			}, want: cpuUp,
+		},
+		"nor one for pods that end": {
+			target: upCPU, change: func(in *Input) {
+				in.Space.Quotas = []corev1.ResourceQuota{{Spec: corev1.ResourceQuotaSpec{
+					Hard: asks("", "1m").Resources.Requests, Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating},
+				}}}
+			}, want: cpuUp,
+		},
 		"what was refused on this node is not asked for again, nor more": {
 			target: upCPU, change: refusal(bigger), want: outcome{Skip, v1alpha1.ReasonNodeTooSmall, ""},
 		},

@@ -228,6 +228,10 @@ func TestAResizeUnderWay(t *testing.T) {
 		"but not with the switch at Changes": {
 			steps: 2, state: settle, change: func(in *Input) { in.Switch = SwitchChanges }, want: outcome{Skip, v1alpha1.ReasonStopped, ""},
 		},
+		"nor once the node is full": {
+			steps: 2, state: settle, change: func(in *Input) { in.Node.Held.MemoryBytes = in.Node.Allocatable.MemoryBytes },
+			want: outcome{Wait, v1alpha1.ReasonNodeFull, ""},
+		},
 		"after a while it is decided on anew": {
 			steps: 2, state: settle, change: func(in *Input) { in.Now = now.Add(30 * time.Minute); in.Target.Containers[0].Memory = Want{} },
 			want: outcome{Skip, v1alpha1.ReasonAtTarget, ""},
@@ -265,6 +269,63 @@ func TestAResizeUnderWay(t *testing.T) {
 			}
 			checkDecision(t, in, d)
 		})
+	}
+}
+
+func TestARestartGetsTheGracePeriodOnTop(t *testing.T) {
+	c := asks("app", "500m", "512Mi")
+	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+	p := pod(c)
+	grace := int64(90)
+	p.Spec.TerminationGracePeriodSeconds = &grace
+	in := input(p, to("app", "500m", "800Mi"))
+	in.Policy.Update.Restart, in.Restart.Allowed = v1alpha1.RestartAlways, true
+	if d := Plan(in); d.Record == nil || !d.Record.Intent.Deadline.Equal(now.Add(11*time.Minute+30*time.Second)) {
+		t.Errorf("%s %s: %+v", d.Action, d.Message, d.Record)
+	}
+}
+
+// TestAClaimThatWasGivenBackIsNotMadeAgainAtOnce: the room that a pod's own
+// deferred claim held is not room that has come free.
+func TestAClaimThatWasGivenBackIsNotMadeAgainAtOnce(t *testing.T) {
+	p, r := flight(1)
+	sent(p, r)
+	pending(p, corev1.PodReasonDeferred, 2)
+	remember(t, p, r)
+	in := input(p, to("app", "800m", "512Mi"))
+	in.Now = now.Add(10 * time.Minute)
+	in.Node.Held.CPUMilli = 10300
+	d := Plan(in)
+	if d.Action != Revert {
+		t.Fatalf("%s %s", d.Action, d.Message)
+	}
+	p.Status.Conditions = p.Status.Conditions[:1]
+	applied(t, p, d)
+	in.Node.Held.CPUMilli = 10000
+	d = Plan(in)
+	if d.Action != Wait || d.Reason != v1alpha1.ReasonResizeDeferred || !d.Until.Equal(now.Add(20*time.Minute)) {
+		t.Errorf("%s %s until %s", d.Action, d.Reason, d.Until)
+	}
+	if d.Record == nil || !d.Record.CPU.Increased.IsZero() || !d.Record.CPU.Decreased.IsZero() || len(d.Record.Cuts) > 0 {
+		t.Errorf("giving back counts as a change: %+v", d.Record)
+	}
+	in.Node.Held.CPUMilli = 9999
+	if d := Plan(in); d.Action != Resize {
+		t.Errorf("with more room than then: %s %s", d.Action, d.Message)
+	}
+}
+
+func TestTheNewerRecordCounts(t *testing.T) {
+	p := burstable()
+	remember(t, p, Record{UID: p.UID, At: now, CPU: Moves{Increased: now}, Memory: Moves{Increased: now}})
+	in := input(p, up)
+	in.Record = &Record{UID: p.UID, At: now.Add(-time.Second)}
+	if d := Plan(in); d.Reason != v1alpha1.ReasonCoolingDown {
+		t.Errorf("an older one in memory counts: %s %s", d.Action, d.Message)
+	}
+	in.Record.At = now.Add(time.Second)
+	if d := Plan(in); d.Action != Resize {
+		t.Errorf("a newer one in memory does not: %s %s", d.Action, d.Message)
 	}
 }
 
