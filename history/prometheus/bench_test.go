@@ -37,7 +37,7 @@ func BenchmarkLoad(b *testing.B) {
 				}})
 			}
 			s := DefaultSettings()
-			s.URL = server.URL
+			s.URL, s.RemoteRead = server.URL, RemoteReadNever // What is fetched raw are range queries.
 			source, err := New(s)
 			if err != nil {
 				b.Fatal(err)

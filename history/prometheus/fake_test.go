@@ -223,6 +223,7 @@ func newTestSource(t *testing.T, url string, change ...func(*Settings)) (*Source
 	s := DefaultSettings()
 	s.URL, s.Wait, s.Clock = url, w.wait, testingclock.NewFakePassiveClock(now)
 	s.ScrapeInterval = time.Minute
+	s.RemoteRead = RemoteReadNever // Tests of it say so.
 	for _, c := range change {
 		c(&s)
 	}

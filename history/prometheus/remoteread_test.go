@@ -249,19 +249,20 @@ func TestAReadThatFailsNowAndThenIsAskedByRangeQuery(t *testing.T) {
 func TestRawSamplesAreReadWhereTheyAreTheCheaperWay(t *testing.T) {
 	f := &fake{t: t}
 	for name, tc := range map[string]struct {
-		way            RemoteRead
-		scrape, step   time.Duration
-		recorded, want bool
+		way                      RemoteRead
+		scrape, step             time.Duration
+		recorded, compress, want bool
 	}{
-		"Auto, a sample a step":              {RemoteReadAuto, 5 * time.Minute, 5 * time.Minute, false, true},
-		"Auto, as many as pay":               {RemoteReadAuto, time.Minute, mostSamples * time.Minute, false, true},
-		"Auto, more":                         {RemoteReadAuto, time.Minute, (mostSamples + 1) * time.Minute, false, false},
-		"Auto, recorded ones, at any scrape": {RemoteReadAuto, 15 * time.Second, 5 * time.Minute, true, true},
-		"Always":                             {RemoteReadAlways, 15 * time.Second, time.Hour, false, true},
-		"Never":                              {RemoteReadNever, 5 * time.Minute, 5 * time.Minute, true, false},
+		"Auto, a sample a step":              {RemoteReadAuto, 5 * time.Minute, 5 * time.Minute, false, false, true},
+		"Auto, as many as pay":               {RemoteReadAuto, time.Minute, mostSamples * time.Minute, false, false, true},
+		"Auto, more":                         {RemoteReadAuto, time.Minute, (mostSamples + 1) * time.Minute, false, false, false},
+		"Auto, over a slow line":             {RemoteReadAuto, 5 * time.Minute, 5 * time.Minute, false, true, false},
+		"Auto, recorded ones, at any scrape": {RemoteReadAuto, 15 * time.Second, 5 * time.Minute, true, false, true},
+		"Always":                             {RemoteReadAlways, 15 * time.Second, time.Hour, false, true, true},
+		"Never":                              {RemoteReadNever, 5 * time.Minute, 5 * time.Minute, true, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := f.source(func(s *Settings) { s.RemoteRead, s.ScrapeInterval = tc.way, tc.scrape })
+			s, _ := f.source(func(s *Settings) { s.RemoteRead, s.ScrapeInterval, s.Compress = tc.way, tc.scrape, tc.compress })
 			l := newLoad(s, query(time.Hour, tc.step, statefulSet("web")))
 			l.scrape = tc.scrape
 			if _, raw := l.usageEngine(tc.recorded).(*remoteEvaluator); raw != tc.want {
