@@ -50,16 +50,30 @@ func underWay(p *plan) ruling {
 }
 
 // unsent: we stopped between the intent and the patch. What is to be put back is
-// sent after all; anything else is decided on anew.
+// sent after all, unless it has taken effect meanwhile; anything else is decided
+// on anew.
 func (p *plan) unsent(i *Intent, o Observation) ruling {
-	switch {
-	case i.Kind != KindRestore:
+	if i.Kind != KindRestore {
 		p.record.Intent, p.changed = nil, true
 		return ruling{note: "the last resize was not sent, and is decided on anew"}
+	}
+	switch state, _ := progress(p.in.Pod); {
+	case state == Done, !p.maySendBack(i.Steps[0]):
+		return p.end(0, o, "what was to be put back has taken effect meanwhile")
 	case p.now.Before(i.NotBefore):
 		return p.await(o, i.Reason, "the API server has refused to have it put back ("+i.Steps[0].String()+")", i.NotBefore)
 	}
 	return p.resume(i, 0, "what is to be put back was not sent yet")
+}
+
+// maySendBack: no memory limit that was raised in effect is lowered under what
+// is in use.
+func (p *plan) maySendBack(back Step) bool {
+	return !slices.ContainsFunc(back.Changes, func(c Change) bool { return !p.mayGoBack(c) })
+}
+
+func (p *plan) mayGoBack(c Change) bool {
+	return c.Resource != corev1.ResourceMemory || p.limitInEffect(c) <= c.To.Limit || p.memoryFits(c.Container, c.To.Limit)
 }
 
 // leftBehind: a decrease that was deferred, and left so, can become infeasible
@@ -190,8 +204,7 @@ func (p *plan) giveUp(i *Intent, o Observation, reason v1alpha1.Reason, why stri
 func (p *plan) back(failed Step, o Observation) Step {
 	var back Step
 	for _, c := range failed.Changes {
-		c = c.reversed()
-		if c.Resource != corev1.ResourceMemory || p.limitInEffect(c) <= c.To.Limit || p.memoryFits(c.Container, c.To.Limit) {
+		if c = c.reversed(); p.mayGoBack(c) {
 			back.Changes = append(back.Changes, c)
 		}
 	}

@@ -272,6 +272,22 @@ func TestAResizeUnderWay(t *testing.T) {
 	}
 }
 
+func TestARestoreThatWasNotSentIsDroppedOnceTheResizeIsInEffect(t *testing.T) {
+	p, r := flight(1)
+	sent(p, r)
+	pending(p, corev1.PodReasonDeferred, 2)
+	remember(t, p, r)
+	in := input(p, to("app", "800m", "512Mi"))
+	in.Now = now.Add(10 * time.Minute)
+	remember(t, p, *Plan(in).Record)
+	p.Status.Conditions = p.Status.Conditions[:1]
+	settle(p)
+	d := Plan(in)
+	if d.Action != Skip || d.Reason != v1alpha1.ReasonAtTarget || d.Record == nil || d.Record.Intent != nil {
+		t.Errorf("%s %s: %s", d.Action, d.Reason, d.Message)
+	}
+}
+
 func TestARestartGetsTheGracePeriodOnTop(t *testing.T) {
 	c := asks("app", "500m", "512Mi")
 	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
