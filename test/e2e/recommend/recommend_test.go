@@ -1,0 +1,172 @@
+//go:build e2e
+
+package recommend
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/test/cluster"
+	"github.com/plimsoll-dev/plimsoll/test/e2e/running"
+	"github.com/plimsoll-dev/plimsoll/test/load"
+	"github.com/plimsoll-dev/plimsoll/test/load/wire"
+)
+
+const (
+	mi    = 1 << 20
+	burnt = 0.3 // cores
+	held  = 100 * mi
+)
+
+func TestMain(m *testing.M) {
+	if os.Getuid() != 0 {
+		fmt.Fprintln(os.Stderr, "these tests run a kubelet and containers, which takes root: run `sudo make e2e`")
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// Prometheus is out of reach for a while, and the controller is killed: what was
+// recommended stays, is neither lost nor written again.
+func TestThreePoliciesWithPrometheus(t *testing.T) {
+	b := running.NewBed(t, cluster.Options{})
+	byRef := b.Namespace(t, nil)
+	everywhere := b.Namespace(t, map[string]string{"team": "shop"})
+	burns := wire.Settings{CPUCores: burnt, MemoryBytes: held}
+	// A request large enough to get its CPU on a busy machine as well.
+	container := func() corev1.Container { return load.Container("app", burns, load.Requests("1", "256Mi")) }
+	b.Deployment(t, byRef, "ref", nil, container())
+	b.Deployment(t, byRef, "selected", map[string]string{"tier": "web"}, container())
+	b.Deployment(t, everywhere, "everywhere", nil, container())
+
+	spec := quickly()
+	b.Create(t, &v1alpha1.VerticalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: byRef, Name: "ref"},
+		Spec:       v1alpha1.VerticalPolicySpec{Target: v1alpha1.Target{Ref: &v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "ref"}}, PolicySpec: spec},
+	})
+	b.Create(t, &v1alpha1.VerticalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: byRef, Name: "selector"},
+		Spec: v1alpha1.VerticalPolicySpec{Target: v1alpha1.Target{Selector: &v1alpha1.WorkloadSelector{
+			Kinds: []string{"Deployment"}, LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "web"}},
+		}}, PolicySpec: spec},
+	})
+	b.Create(t, &v1alpha1.ClusterVerticalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		Spec:       v1alpha1.ClusterVerticalPolicySpec{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}, PolicySpec: spec},
+	})
+	flags := []string{"--prometheus", b.Prometheus.URL, "--interval", "10s"}
+	controller := running.Start(t, b.Cluster, flags...)
+
+	all := []*v1alpha1.VerticalRecommendation{
+		recommendation(byRef, "deployment-ref"), recommendation(byRef, "deployment-selected"), recommendation(everywhere, "deployment-everywhere"),
+	}
+	for _, r := range all {
+		await(t, b, r, "to ask for what is burnt", asksForWhatIsBurnt)
+	}
+
+	b.Prometheus.Shut()
+	for _, r := range all {
+		before := r.Status.Containers[0].Target
+		await(t, b, r, "to say that Prometheus is out of reach", func(r *v1alpha1.VerticalRecommendation) bool {
+			c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionHistoryAvailable)
+			return c != nil && c.Status == metav1.ConditionFalse && c.Reason == string(v1alpha1.ReasonSourceUnreachable)
+		})
+		if now := r.Status.Containers[0].Target; !sameTarget(before, now) {
+			t.Errorf("%s: the target went from %v to %v in the outage", r.Name, before, now)
+		}
+	}
+	b.Prometheus.Open(t)
+	for _, r := range all {
+		await(t, b, r, "to say that Prometheus answers", func(r *v1alpha1.VerticalRecommendation) bool {
+			return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionHistoryAvailable) && asksForWhatIsBurnt(r)
+		})
+	}
+
+	controller.Kill()
+	running.Start(t, b.Cluster, flags...).AwaitCycles(3)
+	for _, r := range all {
+		before := r.ResourceVersion
+		if get(t, b, r); r.ResourceVersion != before {
+			t.Errorf("%s was written again by a controller that knows nothing new: %+v", r.Name, r.Status.Conditions)
+		}
+	}
+}
+
+func TestMetricsServerAsTheSource(t *testing.T) {
+	b := running.NewBed(t, cluster.Options{MetricsServer: true})
+	namespace := b.Namespace(t, nil)
+	b.Deployment(t, namespace, "web", nil, load.Container("app", wire.Settings{CPUCores: burnt, MemoryBytes: held}, load.Requests("1", "256Mi")))
+	b.Create(t, &v1alpha1.VerticalPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec:       v1alpha1.VerticalPolicySpec{Target: v1alpha1.Target{Ref: &v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}, PolicySpec: quickly()},
+	})
+	flags := []string{"--interval", "10s", "--config", b.Config(t, "sources:\n- name: metrics-server\n  metricsServer: {everySeconds: 15}\n")}
+	controller := running.Start(t, b.Cluster, flags...)
+	web := recommendation(namespace, "deployment-web")
+	await(t, b, web, "to ask for what is burnt", asksForWhatIsBurnt)
+
+	// What was sampled survives an end in good order.
+	controller.Stop()
+	running.Start(t, b.Cluster, flags...).AwaitCycles(2)
+	before := web.Status.Containers[0].Target
+	if get(t, b, web); !sameTarget(before, web.Status.Containers[0].Target) {
+		t.Errorf("the target went from %v to %v with the restart", before, web.Status.Containers[0].Target)
+	}
+	if got := web.Status.Containers[0].Samples.CPU; got == 0 {
+		t.Error("the samples are gone")
+	}
+}
+
+// quickly is a policy for a workload that has run for a minute.
+func quickly() v1alpha1.PolicySpec {
+	return v1alpha1.PolicySpec{
+		History: v1alpha1.History{StepSeconds: ptr.To(int32(15)), WindowDays: ptr.To(int32(1)), MinimumDays: ptr.To(int32(0))},
+		Containers: []v1alpha1.ContainerPolicy{{
+			Name:   "*",
+			CPU:    v1alpha1.CPUPolicy{ResourcePolicy: v1alpha1.ResourcePolicy{MarginPercent: ptr.To(int32(0))}},
+			Memory: v1alpha1.MemoryPolicy{ResourcePolicy: v1alpha1.ResourcePolicy{MarginPercent: ptr.To(int32(0))}},
+		}},
+	}
+}
+
+// asksForWhatIsBurnt says whether the target is what the load program uses. CPU
+// has a quarter of tolerance for a busy machine, and memory some for the program
+// itself.
+func asksForWhatIsBurnt(r *v1alpha1.VerticalRecommendation) bool {
+	if len(r.Status.Containers) == 0 {
+		return false
+	}
+	target := r.Status.Containers[0].Target.Requests
+	return target.CPU != nil && target.Memory != nil &&
+		math.Abs(target.CPU.AsApproximateFloat64()-burnt) < burnt/4 &&
+		target.Memory.AsApproximateFloat64() >= held && target.Memory.AsApproximateFloat64() < held+40*mi
+}
+
+func sameTarget(a, b v1alpha1.ResourceAmounts) bool {
+	return a.Requests.CPU.Cmp(*b.Requests.CPU) == 0 && a.Requests.Memory.Cmp(*b.Requests.Memory) == 0
+}
+
+func recommendation(namespace, name string) *v1alpha1.VerticalRecommendation {
+	return &v1alpha1.VerticalRecommendation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func await(t *testing.T, b *running.Bed, r *v1alpha1.VerticalRecommendation, what string, holds func(*v1alpha1.VerticalRecommendation) bool) {
+	t.Helper()
+	running.Await(t, b, r, &v1alpha1.VerticalRecommendationList{}, what, holds)
+}
+
+func get(t *testing.T, b *running.Bed, r *v1alpha1.VerticalRecommendation) {
+	t.Helper()
+	if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+		t.Fatal(err)
+	}
+}
