@@ -231,6 +231,12 @@ func (w *Workload) Input(pod *corev1.Pod, now time.Time) updater.Input {
 	return in
 }
 
+// NoRestart is the Restart of every Input: this version makes no change that
+// would restart a container.
+var NoRestart = updater.Grant{
+	Reason: v1alpha1.ReasonRestartNotAllowed, Note: "changes that restart a container are not made by this version",
+}
+
 // Template is the pod as the workload writes it, as far as sizes go.
 func (w *Workload) Template() *corev1.PodSpec {
 	spec := &corev1.PodSpec{}
