@@ -133,7 +133,9 @@ func (p *plan) couldBlock(memory Step) bool {
 	return slices.ContainsFunc(memory.Changes, func(c Change) bool { return c.From.lowersLimit(c.To) })
 }
 
-// memoryFirst: a kill is answered first, and else what grows.
+// memoryFirst: a kill is answered first, then a memory limit that the kubelet
+// cannot bring under what is in use, since that blocks CPU as well, and else
+// what grows.
 func (p *plan) memoryFirst() bool {
 	cpuUp, memoryUp := false, false
 	for i := range p.lines {
@@ -147,7 +149,8 @@ func (p *plan) memoryFirst() bool {
 			memoryUp = true
 		}
 	}
-	return memoryUp && !cpuUp
+	state, _ := progress(p.in.Pod)
+	return memoryUp && (!cpuUp || state == Errored)
 }
 
 func (p *plan) stepOf(r corev1.ResourceName) Step {

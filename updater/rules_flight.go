@@ -76,8 +76,8 @@ func (p *plan) mayGoBack(c Change) bool {
 	return c.Resource != corev1.ResourceMemory || p.limitInEffect(c) <= c.To.Limit || p.memoryFits(c.Container, c.To.Limit)
 }
 
-// leftBehind: a decrease that was deferred, and left so, can become infeasible
-// long afterwards.
+// leftBehind: a decrease that was deferred, and left so, can be granted long
+// afterwards and then fail, or become infeasible.
 func (p *plan) leftBehind() ruling {
 	last := p.record.Last
 	if last == nil || last.State != Deferred || len(last.Changes) == 0 {
@@ -88,10 +88,14 @@ func (p *plan) leftBehind() ruling {
 		return ruling{}
 	}
 	state, message := progress(p.in.Pod)
-	if state != Infeasible {
-		return ruling{}
+	o := Observation{State: state, Message: message}
+	switch {
+	case state == Infeasible:
+		return p.restore(step, o, InfeasibleReason(message), "it has become infeasible")
+	case state == Errored && len(p.back(step, o).Changes) > 0:
+		return p.restore(step, o, v1alpha1.ReasonResizeFailed, "it was granted long afterwards, and could not be carried out")
 	}
-	return p.restore(step, Observation{State: state, Message: message}, InfeasibleReason(message), "it has become infeasible")
+	return ruling{}
 }
 
 // pending is a resize that is neither done nor to be put back yet.

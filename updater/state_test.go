@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
 // flight is a pod in the middle of a resize from 500m to 800m of CPU, and of a
@@ -288,6 +289,15 @@ func TestARestoreThatWasNotSentIsDroppedOnceTheResizeIsInEffect(t *testing.T) {
 	}
 }
 
+func TestWhatBlocksCPUIsRaisedFirst(t *testing.T) {
+	in := input(burstable(), up)
+	in.Node.Allocatable = sizing.Capacity{}
+	inProgress(in.Pod, corev1.PodReasonError)
+	if d := Plan(in); describe(d.Steps) != "app memory 512Mi/1Gi → 800Mi/1600Mi, then app cpu 500m/1 → 800m/1600m" {
+		t.Errorf("steps %s", describe(d.Steps))
+	}
+}
+
 func TestARestartGetsTheGracePeriodOnTop(t *testing.T) {
 	c := asks("app", "500m", "512Mi")
 	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
@@ -378,6 +388,18 @@ func TestADeferredDecreaseStays(t *testing.T) {
 	if d.Action != Skip || d.Reason != v1alpha1.ReasonAtTarget || d.Record == nil || d.Record.Intent != nil || d.Record.Last.State != Deferred {
 		t.Fatalf("%s %s, record %+v", d.Action, d.Reason, d.Record)
 	}
+	t.Run("and is put back when it was granted after all, and fails", func(t *testing.T) {
+		failing := p.DeepCopy()
+		remember(t, failing, *d.Record)
+		failing.Status.Conditions = failing.Status.Conditions[:1]
+		inProgress(failing, corev1.PodReasonError)
+		in := input(failing, to("app", "300m", "512Mi"))
+		in.Now = now.Add(time.Hour)
+		in.Target.ReadAt = in.Now
+		if got, want := outcomeOf(Plan(in)), (outcome{Revert, v1alpha1.ReasonResizeFailed, "app cpu 300m → 500m"}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
 	t.Run("and is put back when it turns out infeasible", func(t *testing.T) {
 		remember(t, p, *d.Record)
 		p.Status.Conditions[1].Reason = corev1.PodReasonInfeasible
