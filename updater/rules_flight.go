@@ -41,6 +41,9 @@ func underWay(p *plan) ruling {
 		return p.await(o, v1alpha1.ReasonResizeInProgress, "a container was restarted for it, and the pod is not ready yet", i.Deadline)
 	}
 	if i.Kind == KindRestore {
+		if o.State == Infeasible {
+			p.remember(i.Steps[0], InfeasibleReason(o.Message), o.Message)
+		}
 		if late || o.State == Infeasible {
 			return p.end(0, o, "what was to be put back is still pending")
 		}
@@ -57,7 +60,19 @@ func (p *plan) unsent(i *Intent, o Observation) ruling {
 		p.record.Intent, p.changed = nil, true
 		return ruling{note: "the last resize was not sent, and is decided on anew"}
 	}
-	switch state, _ := progress(p.in.Pod); {
+	state, message := progress(p.in.Pod)
+	if reason := InfeasibleReason(message); state == Infeasible && i.Reason != reason {
+		// The kubelet has answered after all, and what it says is to be kept.
+		var failed Step
+		for _, c := range i.Steps[0].Changes {
+			failed.Changes = append(failed.Changes, c.reversed())
+		}
+		p.remember(failed, reason, message)
+		again := *i
+		again.Reason = reason
+		i, p.record.Intent, p.changed = &again, &again, true
+	}
+	switch {
 	case state == Done, !p.maySendBack(i.Steps[0]):
 		return p.end(0, o, "what was to be put back has taken effect meanwhile")
 	case p.now.Before(i.NotBefore):
@@ -218,6 +233,15 @@ func (p *plan) back(failed Step, o Observation) Step {
 	return back
 }
 
+// remember notes that a step that the spec shows could not be had.
+func (p *plan) remember(step Step, reason v1alpha1.Reason, message string) {
+	var back []Change
+	for _, c := range step.Changes {
+		back = append(back, c.reversed())
+	}
+	p.refuse(step, reason, message, specWith(&p.in.Pod.Spec, back), &p.in.Pod.Spec)
+}
+
 // limitInEffect is a container's limit as the runtime reports it; 0 where it is
 // not known, or there is none.
 func (p *plan) limitInEffect(c Change) int64 {
@@ -232,8 +256,7 @@ func (p *plan) limitInEffect(c Change) int64 {
 // and remembers what could not be had.
 func (p *plan) restore(failed Step, o Observation, reason v1alpha1.Reason, why string) ruling {
 	back := p.back(failed, o)
-	before := specWith(&p.in.Pod.Spec, back.Changes)
-	p.refuse(failed, reason, o.Message, before, &p.in.Pod.Spec)
+	p.remember(failed, reason, o.Message)
 	p.begin(KindRestore, reason, []Step{back})
 	p.d.Steps = []Step{back}
 	return ruling{action: Revert, reason: reason, note: withMessage(fmt.Sprintf("put back (%s), since %s", back, why), o.Message)}

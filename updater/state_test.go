@@ -273,6 +273,27 @@ func TestAResizeUnderWay(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatComesBeforeTheRestoreIsKept(t *testing.T) {
+	p, r := flight(1)
+	sent(p, r)
+	remember(t, p, r)
+	in := input(p, to("app", "800m", "512Mi"))
+	in.Now = now.Add(10 * time.Minute)
+	remember(t, p, *Plan(in).Record) // Timed out, and not sent.
+	pending(p, corev1.PodReasonInfeasible, 2)
+	d := Plan(in)
+	if d.Action != Revert || d.Reason != v1alpha1.ReasonResizeInfeasible || d.Record == nil {
+		t.Fatalf("%s %s, record %+v", d.Action, d.Reason, d.Record)
+	}
+	p.Status.Conditions = p.Status.Conditions[:1]
+	applied(t, p, d)
+	in.Now = now.Add(12 * time.Hour)
+	in.Target.ReadAt = in.Now
+	if d := Plan(in); len(d.Steps) > 0 || d.Reason != v1alpha1.ReasonResizeInfeasible {
+		t.Errorf("asked for again: %s %s", d.Action, d.Message)
+	}
+}
+
 func TestARestoreThatWasNotSentIsDroppedOnceTheResizeIsInEffect(t *testing.T) {
 	p, r := flight(1)
 	sent(p, r)
