@@ -57,10 +57,9 @@ type simulated struct {
 }
 
 type refusedSize struct {
-	pod         types.UID
-	resource    corev1.ResourceName
-	from, to    int64
-	allocatable int64
+	pod      types.UID
+	resource corev1.ResourceName
+	from, to int64
 }
 
 var (
@@ -109,7 +108,9 @@ func resourcesOf(p *corev1.Pod) map[string]corev1.ResourceRequirements {
 	return all
 }
 
+// resizeNode changes the node, and with it what was infeasible there.
 func (w *world) resizeNode() {
+	w.refusals = nil
 	w.node.Status.Allocatable = corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(rapid.IntRange(4, 12).Draw(w.t, "node CPU")), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(rapid.IntRange(4, 16).Draw(w.t, "node memory"))*gi, resource.BinarySI),
@@ -395,7 +396,7 @@ func (w *world) store(s *simulated, after *corev1.PodSpec, forward bool, step St
 // notRefusedBefore: a size that was infeasible is not asked for again, nor more.
 func (w *world) notRefusedBefore(s *simulated, after *corev1.PodSpec) {
 	for _, f := range w.refusals {
-		if f.pod != s.UID || f.allocatable != sizing.Amount(f.resource, w.node.Status.Allocatable) {
+		if f.pod != s.UID {
 			continue
 		}
 		was, is := totals(&s.Spec, f.resource).Request, totals(after, f.resource).Request
@@ -476,7 +477,7 @@ func (w *world) noteRefused(s *simulated) {
 			from += sizeOf(r, &a).Request
 		}
 		if from != to && (s.answer != "static" || r == corev1.ResourceCPU) {
-			w.refusals = append(w.refusals, refusedSize{s.UID, r, from, to, sizing.Amount(r, w.node.Status.Allocatable)})
+			w.refusals = append(w.refusals, refusedSize{s.UID, r, from, to})
 		}
 	}
 }
