@@ -13,10 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/test/golden"
+	"github.com/plimsoll-dev/plimsoll/updater"
+	"github.com/plimsoll-dev/plimsoll/updater/driver"
 )
 
 var web = history.WorkloadKey{Namespace: "shop", Kind: "Deployment", Name: "web"}
@@ -38,11 +42,26 @@ func sayAll(m *Metrics) {
 	m.Forget(history.WorkloadKey{Namespace: "shop", Kind: "Deployment", Name: "another"})
 }
 
-func TestNilMetricsDoNothing(*testing.T) { sayAll(nil) }
+// sayAllOfResizes does so for the metrics of the updater, which are there with
+// --in-place.
+func sayAllOfResizes(m *driver.Metrics) {
+	up := updater.Change{Container: "app", Resource: corev1.ResourceCPU, From: updater.Size{Request: 100}, To: updater.Size{Request: 200}}
+	step := updater.Step{Changes: []updater.Change{up}}
+	m.Ended(updater.Outcome{State: updater.Done, Reason: v1alpha1.ReasonBelowNeed}, &updater.Intent{Steps: []updater.Step{step}}, time.Second)
+	m.Refused(step, v1alpha1.ReasonQuotaExceeded)
+	m.Requested(3)
+	m.Underway(types.NamespacedName{Namespace: "shop", Name: "deployment-web"}, 1, 1)
+}
+
+func TestNilMetricsDoNothing(*testing.T) {
+	sayAll(nil)
+	sayAllOfResizes(nil)
+}
 
 func TestMetricsKeepToTheNamingRules(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	sayAll(NewMetrics(reg, MetricsOptions{Sizes: true}))
+	sayAllOfResizes(driver.NewMetrics(reg))
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +167,7 @@ func TestGaugesOfContainersAreBounded(t *testing.T) {
 func TestMetricsAreDocumented(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	sayAll(NewMetrics(reg, MetricsOptions{Sizes: true}))
+	sayAllOfResizes(driver.NewMetrics(reg))
 	var doc strings.Builder
 	doc.WriteString(metricsIntroduction)
 	for _, f := range families(t, reg) {
@@ -184,6 +204,7 @@ Worth an alert:
 | no pass succeeded for a quarter of an hour | ` + "`time() - max(plimsoll_last_successful_cycle_timestamp_seconds) > 900`" + ` |
 | a source gives nothing | ` + "`increase(plimsoll_history_load_failures_total[15m]) > 3`" + ` |
 | what is known is old | ` + "`max by (source) (plimsoll_history_age_seconds) > 3600`" + ` |
+| resizes that were sent do not end | ` + "`min_over_time(plimsoll_resizes_pending[30m]) > 0 unless on () sum(increase(plimsoll_resizes_total[30m])) > 0`" + ` |
 | gauges of containers have no room left | ` + "`increase(plimsoll_sizes_left_out_total[1h]) > 0`" + ` |
 `
 

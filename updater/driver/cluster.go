@@ -111,7 +111,8 @@ func (c *cached) running(pods []corev1.Pod) []*corev1.Pod {
 // PodsOn implements survey.Cluster.
 func (c *cached) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := c.List(ctx, &list, client.MatchingFields{byNode: node}); err != nil {
+	// They are only read, and there can be a hundred of them on each node.
+	if err := c.List(ctx, &list, client.MatchingFields{byNode: node}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	return c.running(list.Items), nil

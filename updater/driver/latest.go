@@ -1,7 +1,9 @@
 package driver
 
 import (
+	"maps"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,28 +15,38 @@ import (
 // last one.
 type latest struct {
 	mu   sync.Mutex
-	pods map[types.UID]*corev1.Pod
+	pods map[types.UID]held
 }
 
-func newLatest() *latest { return &latest{pods: map[types.UID]*corev1.Pod{}} }
+type held struct {
+	pod *corev1.Pod
+	at  time.Time
+}
+
+// longestLag is more than a cache is ever behind. What is held for longer is a
+// pod that was deleted before our write of it was answered.
+const longestLag = 10 * time.Minute
+
+func newLatest() *latest { return &latest{pods: map[types.UID]held{}} }
 
 // keep holds a pod.
-func (l *latest) keep(pod *corev1.Pod) {
+func (l *latest) keep(pod *corev1.Pod, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pods[pod.UID] = pod
+	maps.DeleteFunc(l.pods, func(_ types.UID, h held) bool { return now.Sub(h.at) > longestLag })
+	l.pods[pod.UID] = held{pod, now}
 }
 
 // of is the newer of the cache's pod and the one that is held.
 func (l *latest) of(cached *corev1.Pod) *corev1.Pod {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held, ok := l.pods[cached.UID]
+	h, ok := l.pods[cached.UID]
 	if !ok {
 		return cached
 	}
-	if older, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, held.ResourceVersion); err == nil && older < 0 {
-		return held
+	if older, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, h.pod.ResourceVersion); err == nil && older < 0 {
+		return h.pod
 	}
 	delete(l.pods, cached.UID)
 	return cached

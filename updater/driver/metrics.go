@@ -2,11 +2,12 @@ package driver
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/updater"
 )
 
@@ -20,7 +21,7 @@ type Metrics struct {
 	requests prometheus.Counter
 
 	mu        sync.Mutex
-	workloads map[history.WorkloadKey][2]int
+	workloads map[types.NamespacedName][2]int
 	sums      [2]int
 }
 
@@ -29,29 +30,29 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		resizes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plimsoll_resizes_total",
-			Help: "Resizes that ended, by direction (Up, Down), resource, outcome and reason.",
+			Help: "Resizes that ended, by direction (Up, Down), resource, outcome and reason; only with --in-place.",
 		}, []string{"direction", "resource", "outcome", "reason"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "plimsoll_resize_seconds", Help: "Time from the decision on a resize to its end, by outcome.",
+			Name: "plimsoll_resize_seconds", Help: "Time from the decision on a resize to its end, by outcome; only with --in-place.",
 			Buckets: []float64{.25, .5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1200},
 		}, []string{"outcome"}),
 		underway: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "plimsoll_resizes_pending", Help: "Resizes that were sent and have not ended, deferred ones aside.",
+			Name: "plimsoll_resizes_pending", Help: "Resizes that were sent and have not ended, deferred ones aside; only with --in-place.",
 		}),
 		deferred: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "plimsoll_resizes_deferred", Help: "Resizes that wait for room on their node.",
+			Name: "plimsoll_resizes_deferred", Help: "Resizes that wait for room on their node; only with --in-place.",
 		}),
 		requests: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "plimsoll_pod_requests_total", Help: "Requests to the API server that write to pods.",
+			Name: "plimsoll_pod_requests_total", Help: "Requests to the API server that write to pods; only with --in-place.",
 		}),
-		workloads: map[history.WorkloadKey][2]int{},
+		workloads: map[types.NamespacedName][2]int{},
 	}
 	reg.MustRegister(m.resizes, m.seconds, m.underway, m.deferred, m.requests)
 	return m
 }
 
-// Ended counts a resize that ended.
-func (m *Metrics) Ended(o updater.Outcome, i *updater.Intent) {
+// Ended counts a resize that ended, and how long it took.
+func (m *Metrics) Ended(o updater.Outcome, i *updater.Intent, took time.Duration) {
 	if m == nil {
 		return
 	}
@@ -63,7 +64,7 @@ func (m *Metrics) Ended(o updater.Outcome, i *updater.Intent) {
 	}
 	m.count(changes, string(o.State), o.Reason)
 	if i != nil {
-		m.seconds.WithLabelValues(string(o.State)).Observe(o.At.Sub(i.At).Seconds())
+		m.seconds.WithLabelValues(string(o.State)).Observe(took.Seconds())
 	}
 }
 
@@ -91,9 +92,9 @@ func (m *Metrics) Requested(n int) {
 	}
 }
 
-// Underway says how many resizes of a workload are under way, and how many of
+// Underway says how many resizes of the workload of a recommendation are under way, and how many of
 // them deferred.
-func (m *Metrics) Underway(w history.WorkloadKey, underway, deferred int) {
+func (m *Metrics) Underway(w types.NamespacedName, underway, deferred int) {
 	if m == nil {
 		return
 	}

@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/history"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/plimsoll-dev/plimsoll/updater"
 )
 
@@ -17,7 +18,7 @@ type rate struct {
 
 	mu      sync.Mutex
 	begun   []time.Time // within the last minute, oldest first
-	waiting map[history.WorkloadKey]waiter
+	waiting map[types.NamespacedName]waiter
 }
 
 type waiter struct {
@@ -30,12 +31,12 @@ type waiter struct {
 const forgotten = 2 * time.Minute
 
 func newRate(most int) *rate {
-	return &rate{most: most, waiting: map[history.WorkloadKey]waiter{}}
+	return &rate{most: most, waiting: map[types.NamespacedName]waiter{}}
 }
 
 // ask says whether a workload may begin a resize now, and if not, when to ask
 // again. Who may has begun it.
-func (r *rate) ask(w history.WorkloadKey, u updater.Urgency, now time.Time) (ok bool, again time.Time) {
+func (r *rate) ask(w types.NamespacedName, u updater.Urgency, now time.Time) (ok bool, again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forget(now)
@@ -52,6 +53,24 @@ func (r *rate) ask(w history.WorkloadKey, u updater.Urgency, now time.Time) (ok 
 	return false, r.begun[0].Add(time.Minute)
 }
 
+// withdraw says that a workload has nothing to begin any more: the less urgent
+// ones are not to wait for it.
+func (r *rate) withdraw(w types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, w)
+}
+
+// giveBack takes back what ask has granted at that time, where nothing came of
+// it.
+func (r *rate) giveBack(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.begun, at); i >= 0 {
+		r.begun = slices.Delete(r.begun, i, i+1)
+	}
+}
+
 // note counts a resize that was begun without asking: before this process, or to
 // take something back.
 func (r *rate) note(at time.Time) {
@@ -62,7 +81,7 @@ func (r *rate) note(at time.Time) {
 }
 
 // before counts those that wait and go before a workload.
-func (r *rate) before(w history.WorkloadKey) int {
+func (r *rate) before(w types.NamespacedName) int {
 	mine, n := r.waiting[w], 0
 	for other, waits := range r.waiting {
 		first := cmp.Or(waits.urgency.Compare(mine.urgency), compareKeys(other, w))
@@ -73,8 +92,8 @@ func (r *rate) before(w history.WorkloadKey) int {
 	return n
 }
 
-func compareKeys(a, b history.WorkloadKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // forget drops what counts no more.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,23 +26,16 @@ import (
 // server most of the time.
 const workers = 8
 
+// longestRetry is how long a look that failed waits for the next at most: what is
+// under way has a deadline.
+const longestRetry = 30 * time.Second
+
 // Setup has a manager run the driver, which needs leadership. Namespace is where
 // the switch is.
 func Setup(ctx context.Context, m manager.Manager, o Options, namespace string) error {
-	if err := index(ctx, m.GetFieldIndexer()); err != nil {
-		return fmt.Errorf("indexing pods: %w", err)
-	}
-	d := New(o)
-	cluster := &cached{Reader: m.GetCache(), latest: d.Latest}
-	d.Surveyor.Cluster = cluster
-	d.Switch = func(ctx context.Context) (updater.Switch, error) { return survey.Switch(ctx, m.GetCache(), namespace) }
-	d.start = func(ctx context.Context) error {
-		var pods corev1.PodList
-		if err := m.GetCache().List(ctx, &pods); err != nil {
-			return fmt.Errorf("looking for resizes that were begun before: %w", err)
-		}
-		d.recentlyBegun(pods.Items)
-		return nil
+	d, cluster, err := over(ctx, m.GetCache(), m.GetFieldIndexer(), o, namespace)
+	if err != nil {
+		return err
 	}
 	return builder.ControllerManagedBy(m).
 		Named("updater").
@@ -49,9 +43,33 @@ func Setup(ctx context.Context, m manager.Manager, o Options, namespace string) 
 		Watches(&corev1.Pod{}, d.podEvents(cluster)).
 		Watches(&v1alpha1.VerticalPolicy{}, handler.EnqueueRequestsFromMapFunc(d.followers(cluster, v1alpha1.KindVerticalPolicy))).
 		Watches(&v1alpha1.ClusterVerticalPolicy{}, handler.EnqueueRequestsFromMapFunc(d.followers(cluster, v1alpha1.KindClusterVerticalPolicy))).
+		Watches(&corev1.Node{}, d.nodeEvents()).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(d.followers(cluster, ""))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soonest, longestRetry),
+		}).
 		Complete(d)
+}
+
+// over is a driver that reads from a cache, which has not started yet.
+func over(ctx context.Context, from client.Reader, indexer client.FieldIndexer, o Options, namespace string) (*Driver, *cached, error) {
+	if err := index(ctx, indexer); err != nil {
+		return nil, nil, fmt.Errorf("indexing pods: %w", err)
+	}
+	d := New(o)
+	cluster := &cached{Reader: from, latest: d.Latest}
+	d.Surveyor.Cluster, d.Surveyor.OnlyToAct = cluster, true
+	d.Switch = func(ctx context.Context) (updater.Switch, error) { return survey.Switch(ctx, from, namespace) }
+	d.start = func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := from.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("looking for resizes that were begun before: %w", err)
+		}
+		d.recentlyBegun(pods.Items)
+		return nil
+	}
+	return d, cluster, nil
 }
 
 // followers are the recommendations that follow a policy of that kind; of every
@@ -104,9 +122,25 @@ func (d *Driver) podEvents(c *cached) handler.Funcs {
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			d.latest.forget(e.Object.GetUID())
 			d.said.forget(e.Object.GetUID())
+			d.begun.forget(e.Object.GetUID())
 			look(ctx, e.Object, q)
 		},
 	}
+}
+
+// nodeEvents asks for a look at the workloads that wait for a node, when it has
+// other room, or other conditions.
+func (d *Driver) nodeEvents() handler.Funcs {
+	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		now, also := e.ObjectNew.(*corev1.Node)
+		if !ok || !also || updater.NodeOf(before, nil) == updater.NodeOf(now, nil) {
+			return
+		}
+		for _, waiting := range d.rooms.waiting(now.Name) {
+			q.Add(reconcile.Request{NamespacedName: waiting})
+		}
+	}}
 }
 
 // rooms remembers which workloads wait for room on which node.

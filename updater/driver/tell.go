@@ -18,7 +18,9 @@ func (t *turn) tell(p *planned, r *executor.Result) {
 	d, pod := &p.decision, p.in.Pod
 	log := t.Log.WithValues("pod", pod.Namespace+"/"+pod.Name)
 	if ended := d.Ended; ended != nil && r.Record != nil {
-		t.Metrics.Ended(*ended, p.before.Intent)
+		if p.before.Intent != nil {
+			t.Metrics.Ended(*ended, p.before.Intent, t.begun.took(pod.UID, p.before.Intent, t.Clock.Now()))
+		}
 		kind := corev1.EventTypeNormal
 		if ended.State != updater.Done {
 			kind = corev1.EventTypeWarning
@@ -31,9 +33,6 @@ func (t *turn) tell(p *planned, r *executor.Result) {
 	case r.Sent:
 		t.event(pod, corev1.EventTypeNormal, d.Reason, string(d.Action), d.Steps[0].String())
 		log.Info("sent", "action", d.Action, "reason", d.Reason, "step", d.Steps[0].String())
-		if d.Action == updater.Revert {
-			t.rate.note(t.now)
-		}
 	case r.Refusal != nil && !r.Refusal.Gone:
 		t.Metrics.Refused(d.Steps[0], r.Refusal.Reason)
 		t.event(pod, corev1.EventTypeWarning, r.Refusal.Reason, string(d.Action), d.Steps[0].String()+": "+r.Refusal.Message)
@@ -65,7 +64,7 @@ func worthSaying(r v1alpha1.Reason) bool {
 	switch r {
 	case v1alpha1.ReasonAtTarget, v1alpha1.ReasonModeLeavesPods, v1alpha1.ReasonPodEnding, v1alpha1.ReasonCoolingDown,
 		v1alpha1.ReasonWorkloadBusy, v1alpha1.ReasonRateLimited, v1alpha1.ReasonResizeInProgress, v1alpha1.ReasonNotReady,
-		v1alpha1.ReasonHistoryLoading:
+		v1alpha1.ReasonHistoryLoading, v1alpha1.ReasonStopped:
 		return false
 	}
 	return true
@@ -73,12 +72,17 @@ func worthSaying(r v1alpha1.Reason) bool {
 
 // event is made on the pod and on its policy.
 func (t *turn) event(pod *corev1.Pod, kind string, reason v1alpha1.Reason, action, note string) {
+	t.Events.Eventf(pod, t.w.Owner, kind, string(reason), action, "%s", shortened(note))
+	t.Events.Eventf(t.w.Owner, pod, kind, string(reason), action, "%s", shortened("pod "+pod.Name+": "+note))
+}
+
+// shortened is a note of at most the 1024 bytes that the API server takes.
+func shortened(note string) string {
 	const most = 1000
 	if len(note) > most {
-		note = strings.ToValidUTF8(note[:most], "") + "…"
+		return strings.ToValidUTF8(note[:most], "") + "…"
 	}
-	t.Events.Eventf(pod, t.w.Owner, kind, string(reason), action, "%s", note)
-	t.Events.Eventf(t.w.Owner, pod, kind, string(reason), action, "pod %s: %s", pod.Name, note)
+	return note
 }
 
 func changes(took []updater.Change, intent *updater.Intent) string {

@@ -50,6 +50,10 @@ func (e *Executor) Do(ctx context.Context, in updater.Input, d updater.Decision,
 	var r Result
 	pod := in.Pod.DeepCopy()
 	if err := e.annotate(ctx, pod, d.Record, more, &r); err != nil {
+		if gone := classify(err); gone != nil && gone.Gone {
+			r.Refusal = gone
+			return r, nil
+		}
 		return r, err
 	}
 	if len(d.Steps) == 0 {

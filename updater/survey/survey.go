@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,9 @@ type Surveyor struct {
 	// it is not loaded. Nil is for who has no history of his own, and takes the
 	// recommendation's word.
 	ReadAt func(w history.WorkloadKey) (time.Time, bool)
+	// OnlyToAct leaves out the place of pods that are left alone: where the policy
+	// does not change running pods, and none of them tells of a resize.
+	OnlyToAct bool
 }
 
 // Workload is all that is common to the pods of one workload.
@@ -53,10 +57,14 @@ type Workload struct {
 	Owner  client.Object
 	Policy effective.Policy
 	Target updater.Target
+	// AnnotateOwner means that the owner is to tell of drift and recommendation.
+	AnnotateOwner bool
 	// Pods are those that have not ended, by name.
 	Pods  []*corev1.Pod
 	space updater.Space
 	nodes map[string]updater.Node
+	// inFlight names those of Pods that are being resized.
+	inFlight []string
 	// source is the one that the policy names.
 	source string
 	server updater.Server
@@ -92,10 +100,25 @@ func (s *Surveyor) Workload(ctx context.Context, r *v1alpha1.VerticalRecommendat
 	if w.Pods, err = s.Cluster.PodsOf(ctx, r); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", w.Key(), err)
 	}
+	if s.OnlyToAct && !w.Concerned() {
+		return w, nil
+	}
+	for _, p := range w.Pods {
+		record, _ := updater.RecordOf(p) // The planner says what is wrong with it.
+		if updater.InFlight(p, record, now) {
+			w.inFlight = append(w.inFlight, p.Name)
+		}
+	}
 	if err := s.readSpace(ctx, w); err != nil {
 		return nil, err
 	}
 	return w, s.readNodes(ctx, w)
+}
+
+// Concerned says whether there can be anything to do: the policy changes running
+// pods, or some of them tell of a resize that may have to be ended.
+func (w *Workload) Concerned() bool {
+	return w.Policy.InPlace() || slices.ContainsFunc(w.Pods, func(p *corev1.Pod) bool { return p.Annotations[updater.ResizeAnnotation] != "" })
 }
 
 // policy reads the policy that the recommendation follows.
@@ -121,6 +144,7 @@ func (s *Surveyor) policy(ctx context.Context, w *Workload) error {
 		return fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
 	}
 	w.Owner, w.Policy, w.source = object, effective.Resolve(*spec), spec.History.Source
+	w.AnnotateOwner = spec.GitOps.AnnotateWorkloads == v1alpha1.AnnotateAlways
 	return nil
 }
 
@@ -195,7 +219,14 @@ func (s *Surveyor) readNodes(ctx context.Context, w *Workload) error {
 // static notes what kubelets have refused on the node: pods tell it by their
 // records, so that a restarted controller knows it as well.
 func static(n updater.Node, pods []*corev1.Pod) updater.Node {
+	told := func(p *corev1.Pod, reason v1alpha1.Reason) bool {
+		return strings.Contains(p.Annotations[updater.ResizeAnnotation], string(reason))
+	}
 	for _, p := range pods {
+		// Most records tell nothing of it, and there are many to read.
+		if !told(p, v1alpha1.ReasonStaticCPUManager) && !told(p, v1alpha1.ReasonStaticMemoryManager) {
+			continue
+		}
 		r, err := updater.RecordOf(p)
 		if err != nil {
 			continue // The planner says so of the pod itself.
@@ -219,13 +250,9 @@ func (w *Workload) Input(pod *corev1.Pod, now time.Time) updater.Input {
 		},
 		Policy: updater.PolicyOf(w.Policy), Target: w.Target, Node: w.nodes[pod.Spec.NodeName], Space: w.space,
 	}
-	for _, other := range w.Pods {
-		if other.UID == pod.UID {
-			continue
-		}
-		record, _ := updater.RecordOf(other) // The planner says what is wrong with it.
-		if updater.InFlight(other, record, now) {
-			in.Workload.InFlight = append(in.Workload.InFlight, other.Name)
+	for _, name := range w.inFlight {
+		if name != pod.Name {
+			in.Workload.InFlight = append(in.Workload.InFlight, name)
 		}
 	}
 	return in

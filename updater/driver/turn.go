@@ -1,0 +1,290 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/updater"
+	"github.com/plimsoll-dev/plimsoll/updater/executor"
+	"github.com/plimsoll-dev/plimsoll/updater/survey"
+)
+
+// When to look again though nothing has changed.
+const (
+	// afterConflict is for a change whose event was lost between two looks.
+	afterConflict = 5 * time.Second
+	// afterWait is for what has no event of its own: history that was read, a
+	// quota that was raised.
+	afterWait = time.Minute
+	// soonest keeps a date that has passed from being a loop.
+	soonest = 100 * time.Millisecond
+)
+
+// turn is one look at one workload.
+type turn struct {
+	*Driver
+	name  types.NamespacedName
+	w     *survey.Workload
+	level updater.Switch
+	now   time.Time
+	plans []planned
+	// until is when to look again at the latest; zero is not at all.
+	until              time.Time
+	underway, deferred int
+}
+
+// planned is a pod with what was decided on it.
+type planned struct {
+	in       updater.Input
+	decision updater.Decision
+	before   updater.Record
+}
+
+// begins says whether the decision begins a resize. What continues one, or puts
+// back what came to nothing, does not.
+func (p *planned) begins() bool {
+	d := &p.decision
+	return len(d.Steps) > 0 && d.Record != nil && d.Record.Intent != nil && d.Record.Intent.Kind != updater.KindRestore
+}
+
+// take plans all pods and carries out what is to be done.
+func (t *turn) take(ctx context.Context) error {
+	t.plan(nil)
+	if t.needsUsage() {
+		if usage := t.usage(ctx); usage != nil {
+			t.plan(usage)
+		}
+	}
+	t.choose()
+	var errs []error
+	for i := range t.plans {
+		errs = append(errs, t.carryOut(ctx, &t.plans[i]))
+	}
+	t.count()
+	return errors.Join(append(errs, t.annotateOwner(ctx))...)
+}
+
+// plan decides on every pod.
+func (t *turn) plan(usage map[types.UID]updater.Usage) {
+	t.plans = t.plans[:0]
+	for _, pod := range t.w.Pods {
+		in := t.w.Input(pod, t.now)
+		in.Switch, in.Usage = t.level, usage[pod.UID]
+		in.Rate = updater.Grant{Allowed: true}
+		in.Restart = updater.Grant{Reason: v1alpha1.ReasonRestartNotAllowed, Note: "changes that restart a container are not made by this version"}
+		before, _ := updater.RecordOf(pod) // Plan says what is wrong with it.
+		t.plans = append(t.plans, planned{in, updater.Plan(in), before})
+	}
+}
+
+// choose lets one pod of the workload begin: what undoes harm first, then the
+// most urgent. The others are decided on anew, so that what has ended for them
+// is written all the same.
+func (t *turn) choose() {
+	best := -1
+	for i := range t.plans {
+		if p := &t.plans[i]; p.begins() && (best < 0 || p.goesBefore(&t.plans[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		t.rate.withdraw(t.name)
+		return
+	}
+	first := &t.plans[best]
+	for i := range t.plans {
+		if p := &t.plans[i]; i != best && p.begins() {
+			p.in.Workload.InFlight = append(p.in.Workload.InFlight, first.in.Pod.Name)
+			p.decision = updater.Plan(p.in)
+		}
+	}
+	if first.decision.Action == updater.Revert {
+		t.rate.withdraw(t.name)
+		return // Harm is taken back whatever the rate.
+	}
+	ok, again := t.rate.ask(t.name, first.decision.Urgency, t.now)
+	if ok {
+		return
+	}
+	first.in.Rate = updater.Grant{
+		Reason: v1alpha1.ReasonRateLimited, Until: again,
+		Note: fmt.Sprintf("%d resizes a minute are begun in the cluster, and more urgent ones go first", t.MaxResizesPerMinute),
+	}
+	first.decision = updater.Plan(first.in)
+	t.lookAgain(again)
+}
+
+func (p *planned) goesBefore(other *planned) bool {
+	mine, its := p.decision.Action == updater.Revert, other.decision.Action == updater.Revert
+	if mine != its {
+		return mine
+	}
+	return p.decision.Urgency.Compare(other.decision.Urgency) < 0
+}
+
+// carryOut does what was decided on one pod, and tells of it.
+func (t *turn) carryOut(ctx context.Context, p *planned) error {
+	d := &p.decision
+	t.schedule(p)
+	if d.Action == updater.Revert && len(d.Floors) > 0 {
+		if err := t.learn(ctx, d.Floors); err != nil {
+			return t.orConflict(err)
+		}
+	}
+	more, err := t.annotations(p)
+	if err != nil {
+		return err
+	}
+	result, err := t.executor.Do(ctx, p.in, *d, more)
+	t.Metrics.Requested(result.Requests)
+	if result.Pod != nil {
+		t.latest.keep(result.Pod, t.Clock.Now())
+	}
+	t.account(p, &result, err)
+	t.tell(p, &result)
+	return t.orConflict(err)
+}
+
+// orConflict is an error that is none of a conflict: somebody has changed the
+// object, which is an event, and the next look sees it.
+func (t *turn) orConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		t.lookAgain(t.now.Add(afterConflict))
+		return nil
+	}
+	return err
+}
+
+// account keeps count of what began.
+func (t *turn) account(p *planned, r *executor.Result, err error) {
+	if !p.begins() {
+		return
+	}
+	revert := p.decision.Action == updater.Revert
+	var status apierrors.APIStatus
+	answered := errors.As(err, &status) && status.Status().Code/100 == http.StatusBadRequest/100
+	switch {
+	case r.Sent:
+		t.begun.note(p.in.Pod.UID, t.Clock.Now())
+		if revert {
+			t.rate.note(t.now)
+		}
+	case answered && !revert:
+		// An answer that is a no. Without one nobody knows what has happened.
+		t.rate.giveBack(t.now)
+	}
+}
+
+// schedule says when to look at a pod again.
+func (t *turn) schedule(p *planned) {
+	d := &p.decision
+	if !d.Until.IsZero() {
+		t.lookAgain(d.Until)
+	} else if d.Action == updater.Wait {
+		t.lookAgain(t.now.Add(afterWait))
+	}
+	cuts := p.before.Cuts
+	if d.Record != nil {
+		cuts = d.Record.Cuts
+	}
+	for _, cut := range cuts {
+		t.lookAgain(t.now.Add(watchCut(t.now.Sub(cut.At))))
+	}
+}
+
+// watchCut is when to look again at how a pod fares some time after something
+// was taken from it. Harm mostly shows soon, and every look asks the source.
+func watchCut(age time.Duration) time.Duration {
+	return min(max(age/10, presentFor), 5*time.Minute)
+}
+
+// annotations are what a pod should tell beside its record, where that is news.
+// A resize that is under way is waited for.
+func (t *turn) annotations(p *planned) (executor.Annotations, error) {
+	var more executor.Annotations
+	d, pod := &p.decision, p.in.Pod
+	if t.level == updater.SwitchAll || d.Reason == v1alpha1.ReasonPodEnding {
+		return more, nil
+	}
+	if d.Ended != nil && len(d.Ended.Restarts) > 0 {
+		known, err := updater.InducedRestartsOf(pod)
+		if err != nil {
+			t.Log.Info("counting anew", "pod", pod.Namespace+"/"+pod.Name, "error", err.Error())
+		}
+		text, err := known.With(*d.Ended).Encode()
+		if err != nil {
+			return more, err
+		}
+		more.InducedRestarts = &text
+	}
+	if len(d.Steps) > 0 || p.before.Intent != nil && d.Ended == nil || !t.w.Policy.InPlace() && !hasRecord(pod) {
+		return more, nil
+	}
+	text := ""
+	if drift := updater.DriftOf(t.w.Template(), pod, t.w.Target.Containers); len(drift) > 0 {
+		var err error
+		if text, err = drift.Encode(); err != nil {
+			return more, err
+		}
+	}
+	if text != pod.Annotations[updater.DriftAnnotation] {
+		more.Drift = &text
+	}
+	return more, nil
+}
+
+func hasRecord(p *corev1.Pod) bool { return p.Annotations[updater.ResizeAnnotation] != "" }
+
+// count counts the resizes that are under way.
+func (t *turn) count() {
+	for i := range t.plans {
+		switch p := &t.plans[i]; {
+		case p.decision.Reason == v1alpha1.ReasonResizeDeferred && p.decision.Action == updater.Wait:
+			t.deferred++
+		case p.before.Intent != nil && p.decision.Ended == nil:
+			t.underway++
+		}
+	}
+}
+
+// waitedFor are the nodes that have no room for a pod, or grant nothing.
+func (t *turn) waitedFor() []string {
+	waits := func(r v1alpha1.Reason) bool {
+		switch r {
+		case v1alpha1.ReasonNodeFull, v1alpha1.ReasonNodeTooSmall, v1alpha1.ReasonCriticalPod, v1alpha1.ReasonNodeNotAccepting, v1alpha1.ReasonResizeDeferred:
+			return true
+		}
+		return false
+	}
+	var nodes []string
+	for i := range t.plans {
+		p := &t.plans[i]
+		if waits(p.decision.Reason) || slices.ContainsFunc(p.decision.Held, func(h updater.Held) bool { return waits(h.Reason) }) {
+			nodes = append(nodes, p.in.Pod.Spec.NodeName)
+		}
+	}
+	return nodes
+}
+
+func (t *turn) lookAgain(at time.Time) {
+	if t.until.IsZero() || at.Before(t.until) {
+		t.until = at
+	}
+}
+
+// again is how long to wait before the next look; 0 waits for an event.
+func (t *turn) again(now time.Time) time.Duration {
+	if t.until.IsZero() {
+		return 0
+	}
+	return max(t.until.Sub(now), soonest)
+}
