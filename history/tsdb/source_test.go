@@ -263,6 +263,29 @@ func TestATornLogIsReadUpToTheTear(t *testing.T) {
 	}
 }
 
+// In the middle of a log there is no tear, and what stands behind would be lost.
+func TestACorruptLogIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, promtsdb.DefaultOptions(), usage("db-0", 24)...)
+	write(t, dir, promtsdb.DefaultOptions()) // A restart begins a new segment.
+	segments, err := filepath.Glob(filepath.Join(dir, "wal", "0*"))
+	if err != nil || len(segments) < 2 {
+		t.Fatal(segments, err)
+	}
+	log, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(log[200:], "rubbish, and more of it")
+	if err := os.WriteFile(segments[0], log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), dir, prometheus.DefaultSettings())
+	if err == nil || !strings.Contains(err.Error(), "write-ahead log") {
+		t.Errorf("opening it gives %v", err)
+	}
+}
+
 func TestACorruptBlockIsSaidAndNotLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, promtsdb.DefaultOptions(), usage("db-0", 12*12)...)
