@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -49,17 +46,9 @@ const pageSize = 500
 
 // readCluster reads workloads and all that bears on them, by get and list.
 func (s *settings) readCluster(ctx context.Context) (*holdings, error) {
-	config, err := s.live.config()
+	c, _, err := s.live.connect()
 	if err != nil {
 		return nil, err
-	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	snapshot, err := live.Read(ctx, c, live.Options{Namespace: s.namespace, Policies: true, PageSize: pageSize, Chain: live.NewChain(c)})
 	if err != nil {

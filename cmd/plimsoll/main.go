@@ -76,6 +76,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newController(s))
 	root.AddCommand(newRecommend(s))
 	root.AddCommand(newExplain(s))
+	root.AddCommand(newWhy(s))
 	root.AddCommand(newBacktest(s))
 	root.AddCommand(newRules(s))
 	return root
