@@ -103,6 +103,8 @@ type bed struct {
 	faults *faults
 	agent  string
 	rate   int
+	// kind is that of the bed's workloads.
+	kind string
 
 	*Driver
 	cache cache.Cache
@@ -114,7 +116,7 @@ func newBed(t testing.TB, edits ...func(*bed)) *bed {
 	start(t)
 	b := &bed{
 		TB: t, client: newClient(t, shared.cluster.Config), kube: shared.cluster.Client,
-		clock: testclock.NewFakeClock(time.Now().Truncate(time.Second)), watchman: &watchman{}, rate: 1000,
+		clock: testclock.NewFakeClock(time.Now().Truncate(time.Second)), watchman: &watchman{}, rate: 1000, kind: "StatefulSet",
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "driver-"}}
 	b.create(namespace)
@@ -177,6 +179,19 @@ func (b *bed) options(c client.Client) Options {
 	}
 }
 
+// told are the events since the last time, each once.
+func (b *bed) told() []string {
+	var all []string
+	for {
+		select {
+		case e := <-b.events.Events:
+			all = append(all, e)
+		default:
+			return all
+		}
+	}
+}
+
 // T is the test, for a logger.
 func (b *bed) T() *testing.T {
 	if t, ok := b.TB.(*testing.T); ok {
@@ -236,12 +251,22 @@ func (b *bed) catchUp(workload string) {
 				return false
 			}
 		}
-		var r v1alpha1.VerticalRecommendation
-		if b.client.Get(ctx, b.recommendationName(workload), &r) != nil {
-			return true
-		}
-		return b.has(ctx, &r, &v1alpha1.VerticalRecommendation{})
+		return b.hasIfThere(ctx, b.recommendationName(workload), &v1alpha1.VerticalRecommendation{}, &v1alpha1.VerticalRecommendation{}) &&
+			b.hasIfThere(ctx, b.key(workload), &v1alpha1.VerticalPolicy{}, &v1alpha1.VerticalPolicy{}) &&
+			b.hasIfThere(ctx, b.key("quota"), &corev1.ResourceQuota{}, &corev1.ResourceQuota{}) &&
+			b.hasIfThere(ctx, b.key("range"), &corev1.LimitRange{}, &corev1.LimitRange{}) &&
+			b.hasIfThere(ctx, b.key(survey.SwitchName), &corev1.ConfigMap{}, &corev1.ConfigMap{}) &&
+			b.hasIfThere(ctx, b.key(workload), &appsv1.StatefulSet{}, &appsv1.StatefulSet{})
 	})
+}
+
+// hasIfThere is true where the cache has the object as the API server has it, or
+// neither has it.
+func (b *bed) hasIfThere(ctx context.Context, key types.NamespacedName, o, cached client.Object) bool {
+	if b.client.Get(ctx, key, o) != nil {
+		return b.cache.Get(ctx, key, cached) != nil
+	}
+	return b.has(ctx, o, cached)
 }
 
 func (b *bed) has(ctx context.Context, o, cached client.Object) bool {
@@ -275,6 +300,7 @@ func (b *bed) clear() {
 	ctx := context.Background()
 	for _, kind := range []client.Object{
 		&v1alpha1.VerticalPolicy{}, &v1alpha1.VerticalRecommendation{}, &appsv1.StatefulSet{}, &corev1.Pod{},
+		&corev1.ResourceQuota{}, &corev1.LimitRange{},
 	} {
 		if err := b.client.DeleteAllOf(ctx, kind, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)); err != nil {
 			b.Error(err)

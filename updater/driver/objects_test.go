@@ -155,7 +155,7 @@ type target struct {
 }
 
 func (b *bed) recommendationName(workload string) types.NamespacedName {
-	return b.key(vrec.Name(history.WorkloadKey{Namespace: b.namespace, Kind: "StatefulSet", Name: workload}))
+	return b.key(vrec.Name(history.WorkloadKey{Namespace: b.namespace, Kind: b.kind, Name: workload}))
 }
 
 // recommend writes a workload's recommendation. Requests within a twentieth of
