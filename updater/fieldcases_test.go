@@ -480,6 +480,20 @@ func TestB43EveryReleaseUndoesTheSizing(t *testing.T) {
 			t.Errorf("steps %s", got)
 		}
 	})
+	t.Run("and after something has grown before it was ready", func(t *testing.T) {
+		p := template.DeepCopy()
+		p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+		p.Status.Conditions[0].Status = corev1.ConditionFalse
+		in := input(p, to("app", "100m", "512Mi"), to("logger", "80m", "64Mi"))
+		in.Policy.Pace.CPUMaxStepPercent = 25
+		if !applied(t, p, Plan(in)) || has(p, "logger", corev1.ResourceCPU) != "80m" || has(p, "app", corev1.ResourceCPU) != "500m" {
+			t.Fatalf("before it is ready, it has %s and %s", has(p, "app", corev1.ResourceCPU), has(p, "logger", corev1.ResourceCPU))
+		}
+		p.Status.Conditions[0].Status = corev1.ConditionTrue
+		if got := describe(Plan(in).Steps); got != "app cpu 500m → 100m" {
+			t.Errorf("steps %s", got)
+		}
+	})
 }
 
 // TestB49ATargetThatAlternates is the second run of field case B49.

@@ -228,6 +228,10 @@ func (r *Record) set(c Change, size Size) {
 	r.Set = append(r.Set, Set{c.Container, c.Resource, size})
 }
 
+func (r *Record) wasSet(container string, resource corev1.ResourceName) bool {
+	return slices.ContainsFunc(r.Set, func(s Set) bool { return s.Container == container && s.Resource == resource })
+}
+
 func (i *Intent) before(c Change) float64 {
 	for _, l := range i.Before {
 		if l.Container == c.Container && l.Resource == c.Resource {

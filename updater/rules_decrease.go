@@ -52,14 +52,11 @@ func memoryPressure(p *plan) ruling {
 }
 
 // maxStep: one decrease takes away no more than a step, as the backtest's pace
-// has it; a fresh pod was never larger.
+// has it; what is fresh was never used at its size.
 func maxStep(p *plan) ruling {
-	if p.fresh() {
-		return ruling{}
-	}
 	for i := range p.lines {
 		l := &p.lines[i]
-		if !l.active() || l.rollback || l.up() {
+		if !l.active() || l.rollback || l.up() || p.fresh(l) {
 			continue
 		}
 		_, percent := p.pace(l.resource)

@@ -193,11 +193,13 @@ func cooldown(p *plan) ruling {
 	return ruling{}
 }
 
-// fresh says that a pod was made after its target, and has not been changed
-// since: it never had what the target is compared with, and goes there at once.
-func (p *plan) fresh() bool {
+// fresh says that a pod was made after its target, and the line has not been
+// changed since: it never had what the target is compared with, and goes there
+// at once. Other lines can have been changed, since what grows does not wait
+// for the pod to become ready.
+func (p *plan) fresh(l *line) bool {
 	changed := p.in.Target.ChangedAt
-	return !changed.IsZero() && p.in.Pod.CreationTimestamp.After(changed) && len(p.record.Set) == 0
+	return !changed.IsZero() && p.in.Pod.CreationTimestamp.After(changed) && !p.record.wasSet(l.container.Name, l.resource)
 }
 
 // describeCap is the words of a decrease that a step bounds.
