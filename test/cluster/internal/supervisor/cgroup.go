@@ -41,8 +41,23 @@ func makeCgroup(name string) error {
 		if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
 			return fmt.Errorf("making the cluster's cgroup: %w", err)
 		}
-		if err := handDown(root, name); err != nil {
+		if err := errors.Join(handDown(root, name), weigh(filepath.Join(root, name))); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// weigh lets pods have the CPU that they ask for on a machine that is busy: all of
+// them are one group beside each single process of the machine's root.
+func weigh(dir string) error {
+	for file, most := range map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"} {
+		file = filepath.Join(dir, file)
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.WriteFile(file, []byte(most), 0o644); err != nil {
+			return fmt.Errorf("giving the cluster's pods their CPU: %w", err)
 		}
 	}
 	return nil
