@@ -19,18 +19,31 @@ import (
 const (
 	root      = "../.."
 	manifests = root + "/config/default"
+	inPlace   = root + "/config/in-place"
 	chart     = root + "/charts/plimsoll"
 	namespace = "plimsoll-system"
 )
 
 func TestChartAndManifestsInstallTheSame(t *testing.T) {
-	want := normalised(t, kustomized(t))
-	delete(want, "Namespace plimsoll-system") // Helm makes it itself: --create-namespace.
-	got := normalised(t, charted(t, nil))
-	for name := range sets.KeySet(want).Union(sets.KeySet(got)) {
-		if diff := cmp.Diff(want[name], got[name]); diff != "" {
-			t.Errorf("%s differs (-config/default +charts/plimsoll):\n%s", name, diff)
-		}
+	cases := map[string]struct {
+		dir    string
+		values map[string]any
+	}{
+		"recommendations only":           {manifests, nil},
+		"running pods are resized":       {inPlace, map[string]any{"inPlace": map[string]any{"enabled": true}}},
+		"and their workloads are marked": {"testdata/annotate", map[string]any{"inPlace": map[string]any{"enabled": true, "annotateWorkloads": true}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := normalised(t, kustomized(t, tc.dir))
+			delete(want, "Namespace plimsoll-system") // Helm makes it itself: --create-namespace.
+			got := normalised(t, charted(t, tc.values))
+			for name := range sets.KeySet(want).Union(sets.KeySet(got)) {
+				if diff := cmp.Diff(want[name], got[name]); diff != "" {
+					t.Errorf("%s differs (-%s +charts/plimsoll):\n%s", name, tc.dir, diff)
+				}
+			}
+		})
 	}
 }
 
@@ -156,9 +169,10 @@ func TestChartRefusesMistakes(t *testing.T) {
 		values map[string]any
 		want   string
 	}{
-		"a misspelt key":              {map[string]any{"replica": 2}, "replica"},
-		"a URL that is none":          {map[string]any{"prometheus": map[string]any{"url": "prometheus:9090"}}, "/prometheus/url"},
-		"a URL beside the whole file": {map[string]any{"prometheus": map[string]any{"url": "http://p"}, "config": map[string]any{"sources": []any{}}}, "leave prometheus.url empty"},
+		"a misspelt key":                            {map[string]any{"replica": 2}, "replica"},
+		"a URL that is none":                        {map[string]any{"prometheus": map[string]any{"url": "prometheus:9090"}}, "/prometheus/url"},
+		"a URL beside the whole file":               {map[string]any{"prometheus": map[string]any{"url": "http://p"}, "config": map[string]any{"sources": []any{}}}, "leave prometheus.url empty"},
+		"annotations of workloads without the rest": {map[string]any{"inPlace": map[string]any{"annotateWorkloads": true}}, "needs inPlace.enabled"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -184,9 +198,9 @@ func text(t *testing.T, objects install.Objects) string {
 	return all.String()
 }
 
-func kustomized(t *testing.T) install.Objects {
+func kustomized(t *testing.T, dir string) install.Objects {
 	t.Helper()
-	objects, err := install.Kustomize(manifests)
+	objects, err := install.Kustomize(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

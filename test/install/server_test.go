@@ -30,7 +30,7 @@ const (
 // Everything that only a server can say: one server for all of it.
 func TestInstalledInACluster(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true})
-	objects := kustomized(t)
+	objects := kustomized(t, manifests)
 	if err := install.Apply(t.Context(), c.Config, objects); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestInstalledInACluster(t *testing.T) {
 		}
 	})
 	t.Run("the controller writes its own objects and nothing else", func(t *testing.T) {
-		testWrites(t, c.Client)
+		testWrites(t, c.Client, nil)
 	})
 	t.Run("the controller reads no secrets", func(t *testing.T) {
 		for _, resource := range []string{"secrets", "configmaps", "serviceaccounts"} {
@@ -73,6 +73,52 @@ func TestInstalledInACluster(t *testing.T) {
 		}
 	})
 	t.Run("people get what goes with their rights", func(t *testing.T) { testPeople(t, c.Client) })
+	t.Run("in place, it may patch pods as well", func(t *testing.T) { testInPlaceRights(t, c, inPlace, inPlacesWrites) })
+	t.Run("and annotate workloads where that is asked for", func(t *testing.T) {
+		testInPlaceRights(t, c, "testdata/annotate", append(inPlacesWrites, annotationsWrites...))
+	})
+}
+
+// inPlacesWrites are what config/in-place adds, and annotationsWrites what its
+// component does.
+var (
+	inPlacesWrites    = []string{"patch pods", "patch pods/resize", "patch verticalrecommendations.autoscaling.plimsoll.dev/status"}
+	annotationsWrites = []string{
+		"patch deployments.apps", "patch statefulsets.apps", "patch daemonsets.apps", "patch replicasets.apps", "patch jobs.batch", "patch cronjobs.batch",
+	}
+)
+
+// testInPlaceRights applies an overlay and asks about every write again.
+func testInPlaceRights(t *testing.T, c *cluster.Cluster, dir string, writes []string) {
+	if err := install.Apply(t.Context(), c.Config, kustomized(t, dir)); err != nil {
+		t.Fatal(err)
+	}
+	verb, resource, _ := strings.Cut(writes[len(writes)-1], " ")
+	last := access(verb, parsed(resource), namespace)
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return may(t, c.Client, last), nil
+	})
+	if err != nil {
+		t.Fatalf("the right to %s does not come: %v", writes[len(writes)-1], err)
+	}
+	testWrites(t, c.Client, writes)
+	for name, want := range map[string]bool{"plimsoll-switch": true, "anything-else": false} {
+		ask := access("watch", schema.GroupResource{Resource: "configmaps"}, namespace)
+		ask.ResourceAttributes.Name = name
+		if got := may(t, c.Client, ask); got != want {
+			t.Errorf("it may watch the ConfigMap %s: %t", name, got)
+		}
+	}
+}
+
+// parsed is the resource that named writes down.
+func parsed(text string) schema.GroupResource {
+	name, sub, found := strings.Cut(text, "/")
+	r := schema.ParseGroupResource(name)
+	if found {
+		r.Resource += "/" + sub
+	}
+	return r
 }
 
 // awaitInForce waits until the server acts on what was applied: it serves the custom
@@ -123,9 +169,9 @@ var ownNamespacesWrites = []string{
 
 // testWrites asks the server about every write of every resource that it serves,
 // pods/resize and pods/eviction among them.
-func testWrites(t *testing.T, client kubernetes.Interface) {
+func testWrites(t *testing.T, client kubernetes.Interface, more []string) {
 	for ns, also := range map[string][]string{"default": nil, namespace: ownNamespacesWrites} {
-		want := sets.New(slices.Concat(everybodysWrites, controllersWrites, also)...)
+		want := sets.New(slices.Concat(everybodysWrites, controllersWrites, also, more)...)
 		got := sets.New[string]()
 		for _, r := range resources(t, client) {
 			for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
