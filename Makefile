@@ -9,7 +9,7 @@ COUNT     ?= 1
 TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build image binaries test e2e peers browser install-test generate verify fmt lint bench golden fuzz cluster cluster-down
+.PHONY: help build image binaries test e2e peers browser install-test scale generate verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,11 @@ peers: ## replay and benchmarks beside the incumbent's own code, a module of its
 
 install-test: ## manifests and chart, rendered and applied to a real API server, a module of its own
 	cd test/install && $(GO) test ./...
+
+scale: ## the controller on 2,000 workloads with 10,000 pods, and a day of pod churn; docs/performance.md (15 minutes)
+	$(GO) run ./test/binaries/cmd/build etcd kube-apiserver
+	$(GO) test ./test/scale -run '^$$' -bench Controller -benchtime 1x -timeout 60m -v
+	$(GO) test ./controller -run '^$$' -bench DayOfPodChurn -benchtime 1x -timeout 60m
 
 generate: ## deepcopy and the custom resources, from the types in api
 	$(GO) run -C test/tools/generate .
