@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,6 +26,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -54,6 +56,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
 	code := m.Run()
 	if shared.stop != nil {
 		shared.stop()
@@ -94,7 +97,7 @@ type bed struct {
 	namespace string
 	clock     *testclock.FakeClock
 	events    *events.FakeRecorder
-	registry  *prometheus.Registry
+	measured  *Metrics
 	watchman  *watchman
 	// loaded says of which workloads history was read; nil is of all.
 	loaded func(history.WorkloadKey) bool
@@ -165,13 +168,13 @@ func (b *bed) cacheOptions() cache.Options {
 
 // options are those of a driver that writes through c.
 func (b *bed) options(c client.Client) Options {
-	b.events, b.registry = events.NewFakeRecorder(10000), prometheus.NewPedanticRegistry()
+	b.events, b.measured = events.NewFakeRecorder(10000), NewMetrics(prometheus.NewPedanticRegistry())
 	b.faults = &faults{Client: client.WithFieldOwner(c, updater.FieldManager)}
 	readAt := func(w history.WorkloadKey) (time.Time, bool) {
 		return b.clock.Now(), b.loaded == nil || b.loaded(w)
 	}
 	return Options{
-		Client: b.faults, MaxResizesPerMinute: b.rate, Clock: b.clock, Events: b.events, Metrics: NewMetrics(b.registry), Log: testr.New(b.T()),
+		Client: b.faults, MaxResizesPerMinute: b.rate, Clock: b.clock, Events: b.events, Metrics: b.measured, Log: testr.New(b.T()),
 		Surveyor: &survey.Surveyor{
 			Server: updater.Server{Minor: 37}, ReadAt: readAt,
 			Present: func(string) history.Watchman { return b.watchman },

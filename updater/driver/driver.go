@@ -120,6 +120,7 @@ func (d *Driver) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err := d.begin(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	defer d.rate.heard(request.NamespacedName)
 	var r v1alpha1.VerticalRecommendation
 	if err := d.Client.Get(ctx, request.NamespacedName, &r); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {

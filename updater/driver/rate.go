@@ -19,6 +19,10 @@ type rate struct {
 	mu      sync.Mutex
 	begun   []time.Time // within the last minute, oldest first
 	waiting map[types.NamespacedName]waiter
+	// unheard are those that were not looked at since the start, which may be more
+	// urgent than whoever asks; they are waited for until then.
+	unheard map[types.NamespacedName]bool
+	until   time.Time
 }
 
 type waiter struct {
@@ -34,6 +38,26 @@ func newRate(most int) *rate {
 	return &rate{most: most, waiting: map[types.NamespacedName]waiter{}}
 }
 
+// hearingTime is how long the first look at all workloads is waited for at most.
+const hearingTime = 30 * time.Second
+
+// expect names the workloads that are about to be looked at for the first time.
+func (r *rate) expect(all []types.NamespacedName, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until, r.unheard = now.Add(hearingTime), make(map[types.NamespacedName]bool, len(all))
+	for _, w := range all {
+		r.unheard[w] = true
+	}
+}
+
+// heard says that a workload was looked at, and has asked if it wants anything.
+func (r *rate) heard(w types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unheard, w)
+}
+
 // ask says whether a workload may begin a resize now, and if not, when to ask
 // again. Who may has begun it.
 func (r *rate) ask(w types.NamespacedName, u updater.Urgency, now time.Time) (ok bool, again time.Time) {
@@ -41,6 +65,9 @@ func (r *rate) ask(w types.NamespacedName, u updater.Urgency, now time.Time) (ok
 	defer r.mu.Unlock()
 	r.forget(now)
 	r.waiting[w] = waiter{u, now}
+	if delete(r.unheard, w); len(r.unheard) > 0 && now.Before(r.until) && !u.OOM {
+		return false, now.Add(time.Second)
+	}
 	room := r.most - len(r.begun)
 	if r.before(w) < room {
 		delete(r.waiting, w)

@@ -67,6 +67,15 @@ func over(ctx context.Context, from client.Reader, indexer client.FieldIndexer, 
 			return fmt.Errorf("looking for resizes that were begun before: %w", err)
 		}
 		d.recentlyBegun(pods.Items)
+		var all v1alpha1.VerticalRecommendationList
+		if err := from.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("looking for what is to be looked at: %w", err)
+		}
+		names := make([]types.NamespacedName, len(all.Items))
+		for i := range all.Items {
+			names[i] = client.ObjectKeyFromObject(&all.Items[i])
+		}
+		d.rate.expect(names, d.Clock.Now())
 		return nil
 	}
 	return d, cluster, nil

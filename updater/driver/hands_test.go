@@ -1,0 +1,284 @@
+package driver
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
+	"github.com/plimsoll-dev/plimsoll/test/simkubelet"
+	"github.com/plimsoll-dev/plimsoll/updater"
+)
+
+func TestTheSwitchAllLetsNothingBeWritten(t *testing.T) {
+	b := newBed(t)
+	template := size{"1/1", "256Mi/256Mi"}
+	set := b.workload("web", template, func(p *v1alpha1.PolicySpec) { p.GitOps.AnnotateWorkloads = v1alpha1.AnnotateAlways })
+	pod := b.pod(set, 0, template, answer(simkubelet.Defer))
+	b.recommend(set, target{container: "app", current: template, want: size{"2/2", "256Mi/256Mi"}})
+	b.look("web")
+	b.settle()
+	b.told()
+
+	// It flips while a resize is deferred: not even that is taken back.
+	b.setSwitch("All")
+	since := len(b.writes())
+	for range 3 {
+		b.clock.Step(time.Hour)
+		b.look("web")
+	}
+	b.wantWrites(since)
+	if told := b.told(); len(told) != 0 {
+		t.Errorf("the events are %q, which are writes as well", told)
+	}
+	b.setSwitch("")
+	b.follow("web")
+	b.wantSize(pod, "app", template)
+}
+
+func TestTheSwitchChangesLetsOnlyBeTakenBack(t *testing.T) {
+	b := newBed(t)
+	template := size{"1/1", "256Mi/256Mi"}
+	set := b.workload("web", template)
+	deferred := b.pod(set, 0, template, answer(simkubelet.Defer))
+	other := b.pod(set, 1, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"2/2", "256Mi/256Mi"}})
+	b.look("web")
+	b.settle()
+	b.setSwitch("Changes")
+	b.clock.Step(time.Hour)
+	b.follow("web")
+	b.wantSize(deferred, "app", template)
+	b.clock.Step(time.Hour)
+	b.follow("web")
+	b.wantSize(other, "app", template)
+	b.setSwitch("")
+	shared.kubelet.SetAnswer(b.key(deferred.Name), simkubelet.Answer{Kind: simkubelet.Accept})
+	b.follow("web")
+	b.wantSize(other, "app", size{"2/2", "256Mi/256Mi"})
+}
+
+func TestAValueThatNobodyKnowsStopsEverything(t *testing.T) {
+	b := newBed(t)
+	template := size{"100m", "64Mi"}
+	set := b.workload("web", template)
+	b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"200m", "64Mi"}})
+	b.setSwitch("yes please")
+	b.look("web")
+	b.wantWrites(0)
+}
+
+func TestAnotherWriterIsNotFought(t *testing.T) {
+	b := newBed(t)
+	template, others := size{"100m", "64Mi"}, size{"150m", "64Mi"}
+	set := b.workload("web", template)
+	pod := b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"200m", "64Mi"}})
+	b.follow("web")
+	b.wantSize(pod, "app", size{"200m", "64Mi"})
+	podtest.AwaitResized(b, b.kube, podtest.MustResize(b, b.kube, b.get(pod), map[string]corev1.ResourceRequirements{
+		"app": {Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("150m")}},
+	}))
+	for range 5 {
+		b.clock.Step(time.Hour)
+		b.follow("web")
+	}
+	b.wantSize(pod, "app", others)
+	if told := b.told(); counted(told, "OtherWriter") != 2 {
+		t.Errorf("the events are %q, want one on the pod and one on the policy", told)
+	}
+}
+
+func TestADecreaseThatDidHarmIsUndoneAndLearnedOnce(t *testing.T) {
+	b := newBed(t)
+	template := size{"400m/800m", "64Mi"}
+	set := b.workload("web", template)
+	throttled := func(pod string, share float64) {
+		b.watchman.say(pod, "app", history.Present{MemoryBytes: 1 << 20, MemoryPeakBytes: 1 << 20, ThrottledShare: share, StalledShare: -1})
+	}
+	pod := b.pod(set, 0, template)
+	throttled(pod.Name, 0)
+	r := b.recommend(set, target{container: "app", current: template, want: size{"100m/200m", "64Mi"}})
+	b.follow("web")
+	b.wantSize(pod, "app", size{"100m/200m", "64Mi"})
+
+	throttled(pod.Name, 0.6)
+	b.clock.Step(time.Minute)
+	b.follow("web")
+	b.wantSize(pod, "app", template)
+	for range 5 {
+		b.clock.Step(time.Hour)
+		b.follow("web")
+	}
+	b.wantSize(pod, "app", template)
+	learned := 0
+	for _, w := range b.writes() {
+		if w.what == "patch verticalrecommendations/status" {
+			learned++
+		}
+	}
+	var now v1alpha1.VerticalRecommendation
+	if err := b.client.Get(t.Context(), b.key(r.Name), &now); err != nil {
+		t.Fatal(err)
+	}
+	if f := now.Status.Floors; learned != 1 || len(f) != 1 || f[0].Request.String() != "400m" || f[0].Limit.String() != "800m" {
+		t.Errorf("learned %d times: %+v", learned, f)
+	}
+	if told := b.told(); counted(told, "RolledBack") == 0 {
+		t.Errorf("the events are %q", told)
+	}
+}
+
+// What every pod of a workload learns in one look is kept, one after the other.
+func TestWhatTwoPodsLearnIsKept(t *testing.T) {
+	b := newBed(t)
+	template := size{"400m/800m", "64Mi"}
+	set := b.workload("web", template)
+	two := []string{"app", "side"}
+	pod := b.pod(set, 0, template, func(p *corev1.Pod) {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "example/side", Resources: template.requirements()})
+	})
+	var targets []target
+	for _, c := range two {
+		targets = append(targets, target{container: c, current: template, want: size{"100m/200m", "64Mi"}})
+	}
+	r := b.recommend(set, targets...)
+	b.follow("web")
+	for _, c := range two {
+		b.watchman.say(pod.Name, c, history.Present{ThrottledShare: 0.6, StalledShare: -1})
+		b.clock.Step(time.Minute)
+		b.follow("web")
+	}
+	var now v1alpha1.VerticalRecommendation
+	if err := b.client.Get(t.Context(), b.key(r.Name), &now); err != nil {
+		t.Fatal(err)
+	}
+	if len(now.Status.Floors) != 2 {
+		t.Errorf("the floors are %+v", now.Status.Floors)
+	}
+}
+
+func TestTheSourceIsNotAskedWithEveryLook(t *testing.T) {
+	b := newBed(t)
+	template := size{"400m", "128Mi/512Mi"}
+	set := b.workload("web", template)
+	b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"400m", "64Mi/256Mi"}})
+	for range 10 {
+		b.look("web")
+		b.clock.Step(time.Second)
+	}
+	if b.watchman.asked != 1 {
+		t.Errorf("asked %d times within ten seconds", b.watchman.asked)
+	}
+	b.clock.Step(presentFor)
+	b.look("web")
+	if b.watchman.asked != 2 {
+		t.Errorf("asked %d times", b.watchman.asked)
+	}
+}
+
+func TestOneBeginsAndTheOthersWait(t *testing.T) {
+	b := newBed(t)
+	template := size{"100m", "64Mi"}
+	set := b.workload("web", template)
+	for i := range 3 {
+		b.pod(set, i, template, answer(simkubelet.Stall))
+	}
+	b.recommend(set, target{container: "app", current: template, want: size{"200m", "64Mi"}})
+	for range 3 {
+		b.look("web")
+		b.settleStalled()
+	}
+	if sent := b.resizes(); len(sent) != 1 {
+		t.Errorf("%d resizes are in flight", len(sent))
+	}
+}
+
+func (b *bed) settleStalled() {
+	b.Helper()
+	var pods corev1.PodList
+	b.await("the kubelet to see it", func(ctx context.Context) bool {
+		if err := b.client.List(ctx, &pods); err != nil {
+			b.Fatal(err)
+		}
+		for i := range pods.Items {
+			if p := &pods.Items[i]; p.Namespace == b.namespace && p.Status.ObservedGeneration != p.Generation {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestAnOwnerTellsWhatItsPolicyWantsTold(t *testing.T) {
+	b := newBed(t)
+	template := size{"100m", "64Mi"}
+	set := b.workload("web", template, func(p *v1alpha1.PolicySpec) { p.GitOps.AnnotateWorkloads = v1alpha1.AnnotateAlways })
+	b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"200m", "64Mi"}})
+	b.follow("web")
+	var now appsv1.StatefulSet
+	read := func() map[string]string {
+		t.Helper()
+		if err := b.client.Get(t.Context(), b.key("web"), &now); err != nil {
+			t.Fatal(err)
+		}
+		return now.Annotations
+	}
+	if got, want := read()[RecommendedAnnotation], `{"app":{"cpu":{"request":"200m"},"memory":{"request":"64Mi"}}}`; got != want {
+		t.Errorf("recommended is %s, want %s", got, want)
+	}
+	if got := now.Annotations[updater.DriftAnnotation]; !strings.Contains(got, `"200m"`) {
+		t.Errorf("drift is %s", got)
+	}
+	if now.Generation != set.Generation {
+		t.Errorf("generation %d, was %d", now.Generation, set.Generation)
+	}
+	since := len(b.writes())
+	b.look("web")
+	b.wantWrites(since)
+
+	var p v1alpha1.VerticalPolicy
+	if err := b.client.Get(t.Context(), b.key("web"), &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.GitOps.AnnotateWorkloads, p.Spec.Mode = v1alpha1.AnnotateNever, v1alpha1.ModeRecommend
+	if err := b.client.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+	b.look("web")
+	if got := read(); got[RecommendedAnnotation] != "" || got[updater.DriftAnnotation] != "" {
+		t.Errorf("the annotations are still %v", got)
+	}
+}
+
+func TestAModeThatLeavesPodsAloneWritesNothing(t *testing.T) {
+	b := newBed(t)
+	template := size{"100m", "64Mi"}
+	set := b.workload("web", template, func(p *v1alpha1.PolicySpec) { p.Mode = v1alpha1.ModeRecommend })
+	b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: size{"150m", "64Mi"}, want: size{"200m", "64Mi"}})
+	b.look("web")
+	b.wantWrites(0)
+	if told := b.told(); len(told) != 0 {
+		t.Errorf("the events are %q", told)
+	}
+}
+
+func TestANoteFitsAnEvent(t *testing.T) {
+	if got := shortened(strings.Repeat("→", 2000)); len(got) > 1024 || !strings.HasSuffix(got, "→…") {
+		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-8:])
+	}
+	if got := shortened("short"); got != "short" {
+		t.Errorf("%q", got)
+	}
+}

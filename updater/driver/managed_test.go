@@ -1,0 +1,283 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
+	"github.com/plimsoll-dev/plimsoll/test/simkubelet"
+	"github.com/plimsoll-dev/plimsoll/updater"
+)
+
+// manage has a manager run the driver as the controller does, until stop is
+// called.
+func (b *bed) manage(edits ...func(*manager.Options, *Options)) (stop func()) {
+	b.Helper()
+	if b.stop != nil {
+		b.stop() // The cache of a bed is not needed beside the manager's.
+	}
+	managed := manager.Options{
+		Scheme: newScheme(b), Logger: logr.Discard(), Cache: b.cacheOptions(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	}
+	managed.Cache.ReaderFailOnMissingInformer = true
+	o := b.options(b.client) // Until there is the manager's.
+	for _, edit := range edits {
+		edit(&managed, &o)
+	}
+	m, err := manager.New(b.config(), managed)
+	if err != nil {
+		b.Fatal(err)
+	}
+	managed.Cache.ByObject[&v1alpha1.VerticalRecommendation{}] = cache.ByObject{}
+	for kind := range managed.Cache.ByObject {
+		if _, err := m.GetCache().GetInformer(b.Context(), kind, cache.BlockUntilSynced(false)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.faults.set(func(f *faults) { f.Client = client.WithFieldOwner(m.GetClient(), updater.FieldManager) })
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := Setup(ctx, m, o, b.namespace); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := m.Start(ctx); err != nil && ctx.Err() == nil {
+			b.Error(err)
+		}
+	}()
+	stop = func() { cancel(); <-ended }
+	b.Cleanup(stop)
+	return stop
+}
+
+// touch makes an event of a workload's recommendation: after the clock was put
+// forward, there is none.
+func (b *bed) touch(workload string) {
+	b.Helper()
+	var r v1alpha1.VerticalRecommendation
+	if err := b.client.Get(b.Context(), b.recommendationName(workload), &r); err != nil {
+		b.Fatal(err)
+	}
+	r.Annotations = map[string]string{"test/at": b.clock.Now().String()}
+	if err := b.client.Update(b.Context(), &r); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func has(want size) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool { return p != nil && sizeOf(p, "app") == want }
+}
+
+// idle says that nothing is under way on a pod, and something was.
+func idle(p *corev1.Pod) bool {
+	if p == nil {
+		return false
+	}
+	r, err := updater.RecordOf(p)
+	return err == nil && r.Intent == nil && r.Last != nil
+}
+
+func TestPodsGrowByEventsAlone(t *testing.T) {
+	b := newBed(t)
+	template, want := size{"100m", "64Mi"}, size{"200m", "128Mi"}
+	set := b.workload("web", template)
+	const pods = 5
+	all := podtest.WatchAll(t, b.kube, b.namespace)
+	for i := range pods {
+		b.pod(set, i, template)
+	}
+	b.recommend(set, target{container: "app", current: template, want: want})
+	watched := b.inFlight()
+	b.manage()
+	all.Await(t, "to have grown and to be known to", pods, func(p *corev1.Pod) bool { return has(want)(p) && idle(p) })
+	if most := watched(); most != 1 {
+		t.Errorf("%d pods were in flight at once, want one", most)
+	}
+	done := b.measured.resizes.WithLabelValues("Up", "cpu", "Done", "BelowNeed")
+	b.await("all to be counted", func(context.Context) bool { return testutil.ToFloat64(done) == pods })
+	if sent := b.resizes(); len(sent) != pods {
+		t.Errorf("%d resizes of %d pods", len(sent), pods)
+	}
+	requests := testutil.ToFloat64(b.measured.requests)
+	if most := float64(4 * pods); requests > most {
+		t.Errorf("%v requests, at most %v", requests, most)
+	}
+}
+
+// inFlight counts, by the pods' annotations, how many were being resized at once.
+func (b *bed) inFlight() (most func() int) {
+	b.Helper()
+	watching, err := b.kube.CoreV1().Pods(b.namespace).Watch(b.Context(), metav1.ListOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	counted := make(chan int, 1)
+	go func() {
+		now, max := map[string]bool{}, 0
+		for e := range watching.ResultChan() {
+			p, ok := e.Object.(*corev1.Pod)
+			if !ok {
+				continue
+			}
+			record, _ := updater.RecordOf(p)
+			if now[p.Name] = record.Intent != nil && updater.InFlight(p, record, b.clock.Now()); !now[p.Name] {
+				delete(now, p.Name)
+			}
+			if len(now) > max {
+				max = len(now)
+			}
+		}
+		counted <- max
+	}()
+	return func() int {
+		watching.Stop()
+		return <-counted
+	}
+}
+
+// Field case B50, with a rate that fits into a test: workloads whose history is
+// not loaded are left alone, and the kill is answered first.
+func TestTheRateHoldsAcrossWorkloads(t *testing.T) {
+	const workloads, rate = 12, 2
+	loaded := func(w history.WorkloadKey) bool {
+		return w.Name[len(w.Name)-1]%2 == 0 || strings.HasSuffix(w.Name, "oom")
+	}
+	b := newBed(t, func(b *bed) { b.rate, b.loaded = rate, loaded })
+	template, want := size{"100m", "64Mi"}, size{"200m", "64Mi"}
+	all := podtest.WatchAll(t, b.kube, b.namespace)
+	var names []string
+	for i := range workloads {
+		names = append(names, fmt.Sprintf("w%02d", i))
+	}
+	killed := "z-oom"
+	for _, name := range append(slices.Clone(names), killed) {
+		set := b.workload(name, template)
+		b.pod(set, 0, template)
+		to := want
+		if name == killed {
+			to = size{"100m", "128Mi"}
+		}
+		b.recommend(set, target{container: "app", current: template, want: to})
+	}
+	if err := shared.kubelet.Terminate(b.key(killed+"-0"), "app", simkubelet.OOMKilled()); err != nil {
+		t.Fatal(err)
+	}
+	podtest.Await(b, b.kube, all.Get(killed+"-0"), "to be restarted", func(p *corev1.Pod) bool {
+		return p != nil && podtest.Status(p, "app").RestartCount == 1
+	})
+	b.manage()
+	ready := workloads/2 + 1
+	for minute := 0; minute*rate < ready; minute++ {
+		begun := min(rate*(minute+1), ready)
+		all.Await(t, "to be resized", begun, idle)
+		if sent := len(b.resizes()); sent > begun {
+			t.Fatalf("%d resizes within %d minutes", sent, minute+1)
+		}
+		if minute == 0 && !idle(all.Get(killed+"-0")) {
+			t.Error("the kill was not answered first")
+		}
+		b.clock.Step(time.Minute)
+		for _, name := range names {
+			b.touch(name)
+		}
+	}
+	for i, name := range names {
+		if pod := all.Get(name + "-0"); i%2 == 1 && pod.Annotations[updater.ResizeAnnotation] != "" {
+			t.Errorf("%s was changed, and its history is not loaded", name)
+		}
+	}
+}
+
+// Field case B49, third run.
+func TestOfTwoReplicasOneWrites(t *testing.T) {
+	b := newBed(t)
+	template := size{"100m", "64Mi"}
+	set := b.workload("web", template)
+	pod := b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"200m", "64Mi"}})
+	leading := func(o *manager.Options, _ *Options) {
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "driver", b.namespace
+		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = ptr.To(4*time.Second), ptr.To(2*time.Second), ptr.To(200*time.Millisecond)
+		o.LeaderElectionReleaseOnCancel = true
+	}
+	names := []string{b.namespace + "-first", b.namespace + "-second"}
+	b.agent = names[0]
+	stop := b.manage(leading)
+	podtest.Await(b, b.kube, pod, "to be resized", func(p *corev1.Pod) bool { return has(size{"200m", "64Mi"})(p) && idle(p) })
+	b.agent = names[1]
+	b.manage(leading)
+
+	// The first stops, and what comes then is the second's alone.
+	stop()
+	b.agent = names[0]
+	before := len(b.resizes())
+	b.clock.Step(time.Hour)
+	b.recommend(set, target{container: "app", current: template, want: size{"400m", "64Mi"}})
+	podtest.Await(b, b.kube, pod, "to be resized", func(p *corev1.Pod) bool { return has(size{"400m", "64Mi"})(p) && idle(p) })
+	if after := len(b.resizes()); before != 1 || after != before {
+		t.Errorf("the first has resized %d times, %d of them after it was stopped", after, after-before)
+	}
+	b.agent = names[1]
+	if sent := len(b.resizes()); sent != 1 {
+		t.Errorf("the second has resized %d times", sent)
+	}
+}
+
+func TestTheSwitchIsHeard(t *testing.T) {
+	b := newBed(t)
+	template, want := size{"100m", "64Mi"}, size{"200m", "64Mi"}
+	set := b.workload("web", template)
+	pod := b.pod(set, 0, template)
+	b.setSwitch("All")
+	b.recommend(set, target{container: "app", current: template, want: want})
+	other := b.workload("other", template)
+	free := b.pod(other, 0, template)
+	b.manage(func(_ *manager.Options, o *Options) { o.Clock = clock.RealClock{} })
+	b.recommend(other, target{container: "app", current: template, want: want})
+	b.setSwitch("")
+	for _, p := range []*corev1.Pod{pod, free} {
+		podtest.Await(b, b.kube, p, "to be resized", func(p *corev1.Pod) bool { return has(want)(p) && idle(p) })
+	}
+}
+
+func TestAWorkloadThatGoesIsForgotten(t *testing.T) {
+	b := newBed(t)
+	template := size{"1/1", "256Mi/256Mi"}
+	set := b.workload("web", template)
+	b.pod(set, 0, template, answer(simkubelet.Defer))
+	r := b.recommend(set, target{container: "app", current: template, want: size{"2/2", "256Mi/256Mi"}})
+	b.look("web")
+	b.settle()
+	b.look("web")
+	if n := testutil.ToFloat64(b.measured.deferred); n != 1 || len(b.rooms.waiting(largeNode)) != 1 {
+		t.Errorf("%v are deferred, and %v wait for the node", n, b.rooms.waiting(largeNode))
+	}
+	if err := b.client.Delete(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	b.look("web")
+	if n := testutil.ToFloat64(b.measured.deferred); n != 0 || len(b.rooms.waiting(largeNode)) != 0 {
+		t.Errorf("%v are deferred, and %v wait for the node", n, b.rooms.waiting(largeNode))
+	}
+}
