@@ -33,7 +33,6 @@ const (
 //
 //	404                         the pod is gone
 //	409                         somebody else has changed the pod: look again
-//	422 about the UID           the pod is gone, and another has its name
 //	422                         never, unless the pod changes
 //	403 with a cause            not on this node
 //	403 quota, LimitRange       not in this namespace, as it is
@@ -55,8 +54,6 @@ func classify(err error) *Refusal {
 	case s.Code == http.StatusConflict, s.Code == http.StatusTooManyRequests, s.Code == http.StatusRequestTimeout, s.Code/100 != 4,
 		s.Code == http.StatusUnauthorized:
 		return nil
-	case s.Code == http.StatusUnprocessableEntity && isAbout(&s, "metadata.uid"):
-		return &Refusal{Reason: v1alpha1.ReasonPodEnding, Message: s.Message, Gone: true}
 	case s.Code == http.StatusForbidden:
 		return classifyForbidden(&s)
 	}
@@ -80,11 +77,6 @@ func classifyForbidden(s *metav1.Status) *Refusal {
 		return nil
 	}
 	return refused(v1alpha1.ReasonResizeRefused)
-}
-
-// isAbout says whether a field is among the causes.
-func isAbout(s *metav1.Status, field string) bool {
-	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
 func hasCause(s *metav1.Status, kind metav1.CauseType) bool {

@@ -1,0 +1,183 @@
+package executor
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/test/cluster"
+	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
+	"github.com/plimsoll-dev/plimsoll/test/simkubelet"
+	"github.com/plimsoll-dev/plimsoll/updater"
+)
+
+// bed is a namespace of a real API server, with a running pod of 100m and 64Mi.
+type bed struct {
+	*testing.T
+	client    client.Client
+	cluster   *cluster.Cluster
+	namespace string
+	pod       *corev1.Pod
+}
+
+// TestAnswersOfARealServer: what an API server answers is what the table of
+// classify takes it for.
+func TestAnswersOfARealServer(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	kubelet, err := simkubelet.Start(ctx, simkubelet.Options{Config: c.Config, Nodes: []simkubelet.Node{{
+		Name: "small", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); kubelet.Wait() })
+	writer, err := client.New(c.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		before func(*bed)
+		to     updater.Size
+		want   v1alpha1.Reason
+		gone   bool
+		// remembers says that a refusal is written to the pod.
+		remembers bool
+	}{
+		"403 NodeCapacity": {to: updater.Size{Request: 5000}, want: v1alpha1.ReasonNodeTooSmall, remembers: true},
+		"403 quota":        {before: (*bed).quota, to: updater.Size{Request: 300}, want: v1alpha1.ReasonQuotaExceeded, remembers: true},
+		"403 LimitRange":   {before: (*bed).limitRange, to: updater.Size{Request: 300}, want: v1alpha1.ReasonCappedByLimitRange, remembers: true},
+		"422": {
+			// A limit below the request.
+			to: updater.Size{Request: 200, Limit: 50}, want: v1alpha1.ReasonResizeRefused, remembers: true,
+		},
+		"404":                {before: (*bed).remove, to: updater.Size{Request: 200}, want: v1alpha1.ReasonPodEnding, gone: true},
+		"409 of another pod": {before: (*bed).replace, to: updater.Size{Request: 200}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bed{T: t, client: writer, cluster: c, namespace: podtest.Namespace(t, c.Client)}
+			b.run()
+			pod := b.pod
+			if test.before != nil {
+				test.before(b)
+			}
+			in, d := decision(pod, test.to)
+			r, err := (&Executor{Client: writer}).Do(t.Context(), in, d, Annotations{})
+			if test.want == "" {
+				if !apierrors.IsConflict(err) || r.Sent || r.Refusal != nil {
+					t.Fatalf("%+v, %v; want a conflict", r, err)
+				}
+				return
+			}
+			if err != nil || r.Sent || r.Refusal == nil || r.Refusal.Reason != test.want || r.Refusal.Gone != test.gone || r.Refusal.Message == "" {
+				t.Fatalf("%+v (%+v), %v; want the refusal %s", r, r.Refusal, err, test.want)
+			}
+			if !test.remembers {
+				return
+			}
+			var now corev1.Pod
+			if err := writer.Get(t.Context(), client.ObjectKeyFromObject(pod), &now); err != nil {
+				t.Fatal(err)
+			}
+			record, err := updater.RecordOf(&now)
+			if err != nil || record.Intent != nil || len(record.Refusals) != 1 || record.Refusals[0].Reason != test.want || r.Requests != 3 {
+				t.Errorf("%d requests; the record is %+v, %v", r.Requests, record, err)
+			}
+		})
+	}
+}
+
+// run makes the pod and waits until it is ready.
+func (b *bed) run() {
+	b.Helper()
+	pod := podtest.Pod("p", corev1.Container{Name: "app", Image: "example/app", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+	}})
+	b.pod = podtest.Await(b, b.cluster.Client, podtest.Create(b, b.cluster.Client, b.namespace, pod), "to be ready", podtest.Ready)
+}
+
+func (b *bed) create(o client.Object) {
+	b.Helper()
+	if err := b.client.Create(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bed) quota() {
+	b.Helper()
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "quota"}}
+	q.Spec.Hard = corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("200m")}
+	b.create(q)
+	q.Status.Hard = q.Spec.Hard
+	q.Status.Used = corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("100m")}
+	if err := b.client.Status().Update(b.Context(), q); err != nil {
+		b.Fatal(err)
+	}
+	// Admission has a cache of its own: it is asked until it knows the quota.
+	b.awaitRefusal()
+}
+
+func (b *bed) limitRange() {
+	b.Helper()
+	b.create(&corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "range"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")},
+		}}},
+	})
+	b.awaitRefusal()
+}
+
+// awaitRefusal asks without effect until admission refuses 300m.
+func (b *bed) awaitRefusal() {
+	b.Helper()
+	_, d := decision(b.pod, updater.Size{Request: 300})
+	patch, err := d.Steps[0].Patch(b.pod.UID, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := b.client.SubResource("resize").Patch(b.Context(), b.pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch),
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})
+		if r := classify(err); r != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("admission lets 300m pass: %v", err)
+		}
+	}
+}
+
+func (b *bed) remove() {
+	b.Helper()
+	podtest.Delete(b, b.cluster.Client, b.pod)
+}
+
+// replace has another pod of the same name take its place.
+func (b *bed) replace() {
+	b.Helper()
+	b.remove()
+	b.run()
+}
+
+// decision is one that resizes the pod's CPU, as the planner would make it.
+func decision(pod *corev1.Pod, to updater.Size) (updater.Input, updater.Decision) {
+	now := time.Now().UTC().Truncate(time.Second)
+	step := updater.Step{Changes: []updater.Change{{
+		Container: "app", Resource: corev1.ResourceCPU, From: updater.Size{Request: 100}, To: to,
+	}}}
+	record := &updater.Record{UID: pod.UID, At: now, Intent: &updater.Intent{
+		At: now, Deadline: now.Add(time.Minute), Kind: updater.KindResize, Reason: v1alpha1.ReasonBelowNeed, Steps: []updater.Step{step},
+	}}
+	return updater.Input{Now: now, Pod: pod},
+		updater.Decision{Action: updater.Resize, Reason: v1alpha1.ReasonBelowNeed, Steps: []updater.Step{step}, Record: record}
+}
