@@ -80,7 +80,7 @@ func (t *turn) plan(usage map[types.UID]updater.Usage) {
 		in := t.w.Input(pod, t.now)
 		in.Switch, in.Usage = t.level, usage[pod.UID]
 		in.Rate = updater.Grant{Allowed: true}
-		in.Restart = updater.Grant{Reason: v1alpha1.ReasonRestartNotAllowed, Note: "changes that restart a container are not made by this version"}
+		in.Restart = survey.NoRestart
 		before, _ := updater.RecordOf(pod) // Plan says what is wrong with it.
 		t.plans = append(t.plans, planned{in, updater.Plan(in), before})
 	}
