@@ -67,6 +67,7 @@ type bed struct {
 	namespace string
 	clock     *testclock.FakeClock
 	source    *source
+	replaced  history.Source // stands in for source where it is set
 	events    *events.FakeRecorder
 	// controller's client, and the name under which it is known to the audit log.
 	controlled client.Client
@@ -119,9 +120,13 @@ func (b *bed) asUser(agent string) {
 func (b *bed) restart() {
 	b.Helper()
 	b.events = events.NewFakeRecorder(1000)
+	var source history.Source = b.source
+	if b.replaced != nil {
+		source = b.replaced
+	}
 	var err error
 	b.Controller, err = New(Options{
-		Client: b.controlled, Sources: map[string]history.Source{"prometheus": b.source}, Default: "prometheus",
+		Client: b.controlled, Sources: map[string]history.Source{"prometheus": source}, Default: "prometheus",
 		Clock: b.clock, Events: b.events, Log: testr.New(b.T),
 	})
 	if err != nil {
