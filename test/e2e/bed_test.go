@@ -14,6 +14,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
 	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
+	"github.com/plimsoll-dev/plimsoll/test/e2e/running"
 	"github.com/plimsoll-dev/plimsoll/test/load"
 	"github.com/plimsoll-dev/plimsoll/test/load/wire"
 )
@@ -81,28 +82,9 @@ func resize(t *testing.T, pod *corev1.Pod, r resources) *corev1.Pod {
 // bytes of memory. Zero is no limit.
 func wantKernel(t *testing.T, pod *corev1.Pod, container string, cores float64, memory int64) {
 	t.Helper()
-	if err := checkKernel(pod, container, cores, memory); err != nil {
+	if err := running.CheckKernel(shared, pod, container, cores, memory); err != nil {
 		t.Error(err)
 	}
-}
-
-func checkKernel(pod *corev1.Pod, container string, cores float64, memory int64) error {
-	group, err := shared.ContainerCgroup(pod, container)
-	if err != nil {
-		return err
-	}
-	cpu, err := group.CPULimit()
-	if err != nil {
-		return err
-	}
-	bytes, err := group.MemoryLimit()
-	if err != nil {
-		return err
-	}
-	if cpu.Cores() != cores || bytes != memory {
-		return fmt.Errorf("the kernel limits %s to %v cores and %d bytes, want %v and %d", container, cpu.Cores(), bytes, cores, memory)
-	}
-	return nil
 }
 
 // wantRestarts checks how often the container was restarted.

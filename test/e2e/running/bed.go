@@ -121,14 +121,19 @@ func (b *Bed) Namespace(t testing.TB, labels map[string]string) string {
 // Deployment creates one of one replica with that pod.
 func (b *Bed) Deployment(t testing.TB, namespace, name string, labels map[string]string, containers ...corev1.Container) *appsv1.Deployment {
 	t.Helper()
+	return b.Deploy(t, namespace, name, labels, podtest.Pod(name, containers...).Spec)
+}
+
+// Deploy is Deployment with a whole pod.
+func (b *Bed) Deploy(t testing.TB, namespace, name string, labels map[string]string, pod corev1.PodSpec) *appsv1.Deployment {
+	t.Helper()
 	selector := map[string]string{"app": name}
-	template := podtest.Pod(name, containers...)
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: selector},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: template.Spec},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: pod},
 		},
 	}
 	b.Create(t, d)
@@ -141,7 +146,7 @@ func (b *Bed) Deployment(t testing.TB, namespace, name string, labels map[string
 }
 
 // patience is how long Await waits: far more than anything takes.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // Await waits until the condition holds of an object, which it reads into o; it
 // is asked as well where the object is not there, with its zero value.
