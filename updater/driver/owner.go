@@ -77,9 +77,9 @@ func (t *turn) newsFor(has map[string]string) (map[string]any, error) {
 	}
 	news := map[string]any{}
 	for key, text := range want {
-		switch {
-		case text == has[key]:
-		case text == "":
+		switch text {
+		case has[key]:
+		case "":
 			news[key] = nil
 		default:
 			news[key] = text

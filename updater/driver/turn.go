@@ -208,38 +208,51 @@ func watchCut(age time.Duration) time.Duration {
 }
 
 // annotations are what a pod should tell beside its record, where that is news.
-// A resize that is under way is waited for.
 func (t *turn) annotations(p *planned) (executor.Annotations, error) {
-	var more executor.Annotations
+	if t.level == updater.SwitchAll || p.decision.Reason == v1alpha1.ReasonPodEnding {
+		return executor.Annotations{}, nil
+	}
+	restarts, err := t.restartsNews(p)
+	if err != nil {
+		return executor.Annotations{}, err
+	}
+	drift, err := t.driftNews(p)
+	return executor.Annotations{Drift: drift, InducedRestarts: restarts}, err
+}
+
+// restartsNews is the count of restarts where a resize has ended that caused
+// some.
+func (t *turn) restartsNews(p *planned) (*string, error) {
+	ended, pod := p.decision.Ended, p.in.Pod
+	if ended == nil || len(ended.Restarts) == 0 {
+		return nil, nil
+	}
+	known, err := updater.InducedRestartsOf(pod)
+	if err != nil {
+		t.Log.Info("counting anew", "pod", pod.Namespace+"/"+pod.Name, "error", err.Error())
+	}
+	text, err := known.With(*ended).Encode()
+	return &text, err
+}
+
+// driftNews is the drift where it is another; a resize that is under way is
+// waited for.
+func (t *turn) driftNews(p *planned) (*string, error) {
 	d, pod := &p.decision, p.in.Pod
-	if t.level == updater.SwitchAll || d.Reason == v1alpha1.ReasonPodEnding {
-		return more, nil
-	}
-	if d.Ended != nil && len(d.Ended.Restarts) > 0 {
-		known, err := updater.InducedRestartsOf(pod)
-		if err != nil {
-			t.Log.Info("counting anew", "pod", pod.Namespace+"/"+pod.Name, "error", err.Error())
-		}
-		text, err := known.With(*d.Ended).Encode()
-		if err != nil {
-			return more, err
-		}
-		more.InducedRestarts = &text
-	}
 	if len(d.Steps) > 0 || p.before.Intent != nil && d.Ended == nil || !t.w.Policy.InPlace() && !hasRecord(pod) {
-		return more, nil
+		return nil, nil
 	}
 	text := ""
 	if drift := updater.DriftOf(t.w.Template(), pod, t.w.Target.Containers); len(drift) > 0 {
 		var err error
 		if text, err = drift.Encode(); err != nil {
-			return more, err
+			return nil, err
 		}
 	}
-	if text != pod.Annotations[updater.DriftAnnotation] {
-		more.Drift = &text
+	if text == pod.Annotations[updater.DriftAnnotation] {
+		return nil, nil
 	}
-	return more, nil
+	return &text, nil
 }
 
 func hasRecord(p *corev1.Pod) bool { return p.Annotations[updater.ResizeAnnotation] != "" }
