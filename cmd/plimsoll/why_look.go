@@ -184,8 +184,6 @@ func (l *looker) input(ctx context.Context, w *survey.Workload, name string, now
 	if at < 0 {
 		return report.Why{}, fmt.Errorf("pod %s/%s is gone", l.namespace, name)
 	}
-	in := w.Input(w.Pods[at], now)
-	in.Rate, in.Restart = updater.Grant{Allowed: true}, survey.NoRestart
 	level, err := survey.Switch(ctx, l.Reader, l.controller)
 	if apierrors.IsForbidden(err) {
 		l.warn("the switch is taken to be off: %v", err)
@@ -194,17 +192,38 @@ func (l *looker) input(ctx context.Context, w *survey.Workload, name string, now
 	if err != nil {
 		return report.Why{}, err
 	}
-	in.Switch = level
 	usage, err := l.surveyor.Usage(ctx, w)
 	if err != nil {
 		return report.Why{}, err
 	}
-	in.Usage = usage[in.Pod.UID]
-	y := report.Why{Input: in}
+	all := make([]updater.Input, len(w.Pods))
+	for i, p := range w.Pods {
+		in := w.Input(p, now)
+		in.Switch, in.Usage = level, usage[p.UID]
+		in.Rate, in.Restart = updater.Grant{Allowed: true}, survey.NoRestart
+		all[i] = in
+	}
+	takeTurns(all)
+	y := report.Why{Input: all[at]}
 	if p := w.Recommendation.Status.Policy; p != nil {
 		y.Policy = p.Kind + " " + p.Name
 	}
 	return y, nil
+}
+
+// takeTurns has the pods of a workload wait for the one that goes first.
+func takeTurns(all []updater.Input) {
+	decisions := make([]*updater.Decision, len(all))
+	for i := range all {
+		d := updater.Plan(all[i])
+		decisions[i] = &d
+	}
+	first := updater.First(decisions)
+	for i := range all {
+		if i != first && decisions[i].Begins() {
+			all[i].Workload.InFlight = append(all[i].Workload.InFlight, all[first].Pod.Name)
+		}
+	}
 }
 
 // PodsOf implements survey.Cluster.

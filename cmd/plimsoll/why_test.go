@@ -203,16 +203,21 @@ func TestWhyInACluster(t *testing.T) {
 		t.Errorf("replayed: code %d\n%s%s\nwant\n%s", replayed.code, replayed.out, replayed.err, want)
 	}
 	b.measured(t)
+	b.runPod(t, "web-1-b")
+	if out, errs, code := b.why(t, "web-1-b"); code != 0 || !strings.Contains(out, "Wait (WorkloadBusy): pod web-1-a") {
+		t.Errorf("of two pods, the second: code %d, %s\n%s", code, errs, out)
+	}
 	b.stopped(t)
 	if verbs := verbsOf(t, c, "plimsoll/"); !slices.Equal(verbs, []string{"get", "list"}) {
 		t.Errorf("the command asked the API server to %v, want get and list alone", verbs)
 	}
 }
 
-// whyBed has a Deployment of one pod.
+// whyBed has a Deployment of one pod, and later two.
 type whyBed struct {
 	*controllerBed
 	kubeconfig string
+	set        *appsv1.ReplicaSet
 }
 
 func (b *whyBed) why(t *testing.T, args ...string) (out, errs string, code int) {
@@ -227,22 +232,31 @@ func (b *whyBed) runWeb(t *testing.T) {
 	d := webDeployment("web")
 	d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
 	b.create(t, d)
-	set := &appsv1.ReplicaSet{
+	b.set = &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.namespace, Name: "web-1",
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
 		},
 		Spec: appsv1.ReplicaSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template},
 	}
-	set.Spec.Template.Labels = map[string]string{"app": "web"}
-	b.create(t, set)
+	b.create(t, b.set)
+	b.runPod(t, "web-1-a")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	b.create(t, node)
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
+	node.Status.Capacity = node.Status.Allocatable
+	b.updateStatus(t, node)
+}
+
+func (b *whyBed) runPod(t *testing.T, name string) {
+	t.Helper()
 	no := false
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.namespace, Name: "web-1-a", Labels: map[string]string{"app": "web"},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+			Namespace: b.namespace, Name: name, Labels: map[string]string{"app": "web"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
 		},
-		Spec: *d.Spec.Template.Spec.DeepCopy(),
+		Spec: *b.set.Spec.Template.Spec.DeepCopy(),
 	}
 	pod.Spec.NodeName, pod.Spec.AutomountServiceAccountToken = "node-1", &no
 	b.create(t, pod)
@@ -255,11 +269,6 @@ func (b *whyBed) runWeb(t *testing.T) {
 		AllocatedResources: app.Resources.Requests, Resources: &app.Resources,
 	}}
 	b.updateStatus(t, pod)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
-	b.create(t, node)
-	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
-	node.Status.Capacity = node.Status.Allocatable
-	b.updateStatus(t, node)
 }
 
 func (b *whyBed) updateStatus(t *testing.T, o client.Object) {

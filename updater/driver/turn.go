@@ -49,13 +49,6 @@ type planned struct {
 	before   updater.Record
 }
 
-// begins says whether the decision begins a resize. What continues one, or puts
-// back what came to nothing, does not.
-func (p *planned) begins() bool {
-	d := &p.decision
-	return len(d.Steps) > 0 && d.Record != nil && d.Record.Intent != nil && d.Record.Intent.Kind != updater.KindRestore
-}
-
 // take plans all pods and carries out what is to be done.
 func (t *turn) take(ctx context.Context) error {
 	t.plan(nil)
@@ -86,23 +79,21 @@ func (t *turn) plan(usage map[types.UID]updater.Usage) {
 	}
 }
 
-// choose lets one pod of the workload begin: what undoes harm first, then the
-// most urgent. The others are decided on anew, so that what has ended for them
-// is written all the same.
+// choose lets one pod of the workload begin. The others are decided on anew, so
+// that what has ended for them is written all the same.
 func (t *turn) choose() {
-	best := -1
+	decisions := make([]*updater.Decision, len(t.plans))
 	for i := range t.plans {
-		if p := &t.plans[i]; p.begins() && (best < 0 || p.goesBefore(&t.plans[best])) {
-			best = i
-		}
+		decisions[i] = &t.plans[i].decision
 	}
+	best := updater.First(decisions)
 	if best < 0 {
 		t.rate.withdraw(t.name)
 		return
 	}
 	first := &t.plans[best]
 	for i := range t.plans {
-		if p := &t.plans[i]; i != best && p.begins() {
+		if p := &t.plans[i]; i != best && p.decision.Begins() {
 			p.in.Workload.InFlight = append(p.in.Workload.InFlight, first.in.Pod.Name)
 			p.decision = updater.Plan(p.in)
 		}
@@ -121,14 +112,6 @@ func (t *turn) choose() {
 	}
 	first.decision = updater.Plan(first.in)
 	t.lookAgain(again)
-}
-
-func (p *planned) goesBefore(other *planned) bool {
-	mine, its := p.decision.Action == updater.Revert, other.decision.Action == updater.Revert
-	if mine != its {
-		return mine
-	}
-	return p.decision.Urgency.Compare(other.decision.Urgency) < 0
 }
 
 // carryOut does what was decided on one pod, and tells of it.
@@ -166,7 +149,7 @@ func (t *turn) orConflict(err error) error {
 
 // account keeps count of what began.
 func (t *turn) account(p *planned, r *executor.Result, err error) {
-	if !p.begins() {
+	if !p.decision.Begins() {
 		return
 	}
 	revert := p.decision.Action == updater.Revert
