@@ -2,11 +2,13 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,9 @@ type churn struct {
 	deployments []appsv1.Deployment
 	sets        []appsv1.ReplicaSet
 	pods        int
+	// refused, where not empty, is the workload for which no recommendation can be
+	// created.
+	refused string
 }
 
 func newChurn(tb testing.TB, workloads int, interval time.Duration) *churn {
@@ -71,7 +76,7 @@ func newChurn(tb testing.TB, workloads int, interval time.Duration) *churn {
 		}).Build()
 	var err error
 	c.Controller, err = New(Options{
-		Client:  interceptor.NewClient(stored, interceptor.Funcs{List: c.list}),
+		Client:  interceptor.NewClient(stored, interceptor.Funcs{List: c.list, Create: c.create}),
 		Sources: map[string]history.Source{"prometheus": c}, Default: "prometheus",
 		Interval: interval, Clock: c.clock, Events: &events.FakeRecorder{}, Log: logr.Discard(),
 		Metrics: NewMetrics(prometheus.NewRegistry(), MetricsOptions{Sizes: true, Clock: c.clock}),
@@ -112,6 +117,14 @@ func (c *churn) list(ctx context.Context, stored client.WithWatch, list client.O
 		return stored.List(ctx, list, options...)
 	}
 	return nil
+}
+
+// create refuses what is refused.
+func (c *churn) create(ctx context.Context, stored client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	if r, ok := o.(*v1alpha1.VerticalRecommendation); ok && r.Spec.Workload.Name == c.refused {
+		return errors.New("the server has a bad day")
+	}
+	return stored.Create(ctx, o, options...)
 }
 
 // podsNow are the pods of the present half minute; the memory of one in a hundred
@@ -217,6 +230,29 @@ func TestADayOfPodChurnLeavesTheControllerAsItWas(t *testing.T) {
 	if want := workloads * 2880 * churnReplicas; c.pods < want {
 		t.Errorf("there were %d pods, want %d a day", c.pods, want)
 	}
+}
+
+func TestARecommendationThatCannotBeWrittenHoldsNoOtherBack(t *testing.T) {
+	const workloads = writers + 2
+	c := newChurn(t, workloads, time.Minute)
+	c.refused = "web-3"
+	if err := c.Cycle(t.Context()); err == nil || !strings.Contains(err.Error(), "shop/deployment-web-3: the server has a bad day") {
+		t.Errorf("the cycle's error is %v", err)
+	}
+	key := history.WorkloadKey{Namespace: "shop", Kind: "Deployment", Name: c.refused}
+	check := func(want int, known bool) {
+		t.Helper()
+		all, err := c.published(t.Context())
+		if _, read := c.ReadAt(key); err != nil || len(all) != want || read != known {
+			t.Errorf("there are %d recommendations (%v), want %d; that the last one is there is said to be %t", len(all), err, want, read)
+		}
+	}
+	check(workloads-1, false)
+	c.refused = ""
+	if err := c.Cycle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	check(workloads, true)
 }
 
 // BenchmarkDayOfPodChurn is a day of a hundred workloads of ten pods, whose names

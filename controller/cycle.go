@@ -39,11 +39,13 @@ func (c *Controller) Cycle(ctx context.Context) (err error) {
 	var errs []error
 	for part := range slices.Chunk(subjects, chunk) {
 		c.histories.refresh(ctx, part, sizing.LargestNode(snapshot.Nodes).Ceiling())
-		for _, s := range part {
-			if ctx.Err() != nil {
-				return errStopped
-			}
-			errs = append(errs, c.judge(ctx, s, snapshot, published[s.Key()], tally))
+		statuses := make([]v1alpha1.VerticalRecommendationStatus, len(part))
+		for i, s := range part {
+			statuses[i] = c.judge(s, snapshot, published[s.Key()], tally)
+		}
+		errs = append(errs, c.publishAll(ctx, part, statuses, published))
+		if ctx.Err() != nil {
+			return errStopped
 		}
 		c.advance()
 	}
@@ -53,8 +55,8 @@ func (c *Controller) Cycle(ctx context.Context) (err error) {
 	return errors.Join(errs...)
 }
 
-// judge recommends for one subject, and publishes what is news.
-func (c *Controller) judge(ctx context.Context, s *subject, snapshot *live.Snapshot, old *v1alpha1.VerticalRecommendation, tally *tally) error {
+// judge is what is recommended for one subject.
+func (c *Controller) judge(s *subject, snapshot *live.Snapshot, old *v1alpha1.VerticalRecommendation, tally *tally) v1alpha1.VerticalRecommendationStatus {
 	e := c.histories.of(s.Key())
 	var before *v1alpha1.VerticalRecommendationStatus
 	if old != nil {
@@ -69,13 +71,7 @@ func (c *Controller) judge(ctx context.Context, s *subject, snapshot *live.Snaps
 	status := s.status(e, items, before, now)
 	tally.add(s, e, &status)
 	c.gauge(s, &status)
-	if err := c.publish(ctx, s, status, old); err != nil {
-		return err
-	}
-	if !e.to.IsZero() {
-		c.readAt.Store(s.Key(), e.to)
-	}
-	return nil
+	return status
 }
 
 // orphans says on the recommendations of workloads that no policy targets any

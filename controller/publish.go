@@ -2,15 +2,17 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -20,12 +22,12 @@ import (
 )
 
 // published are the recommendations that the cluster has, by the workload that
-// they are for.
+// they are for. They are the cache's own: who writes one copies it.
 type published map[history.WorkloadKey]*v1alpha1.VerticalRecommendation
 
 func (c *Controller) published(ctx context.Context) (published, error) {
 	var list v1alpha1.VerticalRecommendationList
-	if err := c.Client.List(ctx, &list); err != nil {
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing recommendations: %w", err)
 	}
 	all := make(published, len(list.Items))
@@ -37,8 +39,37 @@ func (c *Controller) published(ctx context.Context) (published, error) {
 	return all, nil
 }
 
+// writers is how many recommendations are written at once. A write is mostly
+// waiting for the API server, which takes more than that of one client.
+const writers = 8
+
+// publishAll writes the recommendations of subjects, one status each, that are
+// news, until the context ends.
+func (c *Controller) publishAll(ctx context.Context, subjects []*subject, statuses []v1alpha1.VerticalRecommendationStatus, all published) error {
+	errs := make([]error, len(subjects))
+	var group errgroup.Group
+	group.SetLimit(writers)
+	for i, s := range subjects {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			errs[i] = c.publish(ctx, s, statuses[i], all[s.Key()])
+			if to := c.histories.of(s.Key()).to; errs[i] == nil && !to.IsZero() {
+				c.readAt.Store(s.Key(), to)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // What failed of others is no reason to leave one out.
+	return errors.Join(errs...)
+}
+
 // publish writes a subject's recommendation where it is news.
 func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.VerticalRecommendationStatus, old *v1alpha1.VerticalRecommendation) error {
+	if old != nil && s.owns(old) && !material(&old.Status, &status, s.policy.MinChangePercent) {
+		return nil
+	}
 	object := old.DeepCopy()
 	if object == nil {
 		object = &v1alpha1.VerticalRecommendation{
@@ -49,9 +80,9 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 			return c.writing("creating", object, err)
 		}
 		c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
-	} else if owner := s.owner(); owner != nil && !equality.Semantic.DeepEqual(object.OwnerReferences, owner) {
+	} else if !s.owns(object) {
 		// The workload was made anew under its old name.
-		object.OwnerReferences = owner
+		object.OwnerReferences = s.owner()
 		if err := c.Client.Update(ctx, object); err != nil {
 			return c.writing("updating the owner of", object, err)
 		}
@@ -66,8 +97,8 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 		status.ChangedAt = &now
 	}
 	rewritten := describeTemplate(object.Status.Containers, status.Containers)
-	status.Fit()
-	object.Status = status
+	object.Status = *status.DeepCopy() // Parts of it may be the published one's.
+	object.Status.Fit()
 	if err := c.Client.Status().Update(ctx, object); err != nil {
 		return c.writing("writing the status of", object, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/effective"
@@ -98,6 +99,13 @@ func (s *subject) owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: s.target.APIVersion, Kind: s.target.Kind, Name: s.target.Name, UID: s.target.UID,
 	}}
+}
+
+// owns says whether a recommendation goes with the workload, as far as that has
+// an identity.
+func (s *subject) owns(r *v1alpha1.VerticalRecommendation) bool {
+	owner := s.owner()
+	return owner == nil || equality.Semantic.DeepEqual(r.OwnerReferences, owner)
 }
 
 // reference is the workload as the recommendation's spec names it.
