@@ -123,11 +123,15 @@ func (p *process) read(ctx context.Context) (reading, error) {
 	return parser.TextToMetricFamilies(response.Body)
 }
 
-// awaitCycles returns the metrics right after the process has done that many
+// readEvery is how often the metrics are read while a cycle is awaited. It takes
+// the process ten milliseconds, so that it must not be often.
+const readEvery = interval / 4
+
+// awaitCycles returns the metrics soon after the process has done that many
 // cycles in all, and whatever they came to.
 func (p *process) awaitCycles(b *testing.B, n float64) (r reading) {
 	b.Helper()
-	err := wait.PollUntilContextCancel(b.Context(), 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(b.Context(), readEvery, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.exited:
 			return false, errors.New("it has ended")
