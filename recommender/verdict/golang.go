@@ -124,7 +124,7 @@ func (p *process) goObserved(r *Result) bool {
 
 // goVersion judges by the version alone.
 func (p *process) goVersion(r *Result) {
-	version, where := p.in.Metrics.GoVersion, "metrics"
+	version, where := p.in.Metrics.GoVersion, p.saidBy()
 	if version == "" {
 		version, where = p.golangTag(), "image"
 	}

@@ -18,6 +18,10 @@ const jvmSmallHeapBytes = 126 << 20
 type Heap struct {
 	// Bytes is the most that the heap may be, where something fixes it.
 	Bytes int64
+	// SeenBytes is the most that the heap of the running process may be, where
+	// that is more than anything here told it. It is a floor like Bytes; that it
+	// stays when the limit changes is not known.
+	SeenBytes int64
 	// PercentOfLimit is the share of the memory limit that the heap may be,
 	// where it follows the limit that the process started with. Usage that is
 	// about this share of the limit follows the limit, and is not demand.
@@ -89,6 +93,7 @@ func (h Heap) parts() []heapPart {
 	var parts []heapPart
 	for _, part := range []heapPart{
 		{"heap", h.Bytes},
+		{"heap of the running process", h.SeenBytes},
 		{"young generation", h.YoungBytes},
 		{"metaspace", h.MetaspaceBytes},
 		{"direct memory", h.DirectBytes},
@@ -114,7 +119,7 @@ func (h Heap) told() int64 {
 }
 
 func (h Heap) follows(limitBytes int64) string {
-	if h.Bytes > 0 || h.PercentOfLimit <= 0 {
+	if h.Bytes > 0 || h.SeenBytes > 0 || h.PercentOfLimit <= 0 {
 		return ""
 	}
 	if heap := h.At(limitBytes); heap > 0 {

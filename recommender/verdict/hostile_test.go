@@ -96,7 +96,10 @@ func FuzzOf(f *testing.F) {
 		)
 		r := verdict.Of(c, verdict.Input{
 			Override: overrides[int(choice)%len(overrides)],
-			Metrics:  verdict.Metrics{GoVersion: value, GoMaxProcs: int(choice) - 10, CPULimitMilli: limit},
+			Metrics: verdict.Metrics{
+				GoVersion: value, GoMaxProcs: int(choice) - 10, CPULimitMilli: limit,
+				JVM: choice%3 == 0, From: line, HeapBytes: limit, MemoryLimitBytes: int64(choice) * mib,
+			},
 		})
 		checkVerdicts(t, r, limit, int64(choice)*mib)
 		checkNumbers(t, r, limit)

@@ -69,6 +69,7 @@ func (p *process) judgeJVM(r *Result) {
 		r.Counting = CountCeil
 	}
 	r.Heap = options.told()
+	p.heapSeen(&r.Heap)
 	switch {
 	case options.heap.set && options.heap.origin == literal, options.heap.set && options.heap.origin == unknown:
 		r.Memory = Pinned
@@ -121,6 +122,36 @@ func (o jvm) told() Heap {
 		h.Bytes, h.Source = bytes, o.maxRAM.source()
 	}
 	return h
+}
+
+// heapSlack is by how much the heap of a running JVM may differ from what it was
+// told: collectors round to regions, and some leave a survivor space out.
+const heapSlack = 1.1
+
+// heapSeen adds the heap of the running process, where the template does not
+// fix one: a script of the image, a file of arguments or a variable from
+// elsewhere may. A heap that is no more than the share told, at the limit in
+// force, is that share and follows the limit. Without a limit nothing tells a
+// fixed heap from a share of the node, which would be no need of the process.
+func (p *process) heapSeen(h *Heap) {
+	m := p.in.Metrics
+	limit := m.MemoryLimitBytes
+	if limit <= 0 {
+		limit = p.container.Resources.Limits.Memory().Value()
+	}
+	if m.HeapBytes <= 0 || h.Bytes > 0 || limit <= 0 {
+		return
+	}
+	switch {
+	case m.HeapBytes >= limit:
+		// It is the node's memory that the JVM looks at, or a mistake.
+		p.note("metrics: the heap may be %s at a limit of %s, and does not count", formatBytes(m.HeapBytes), formatBytes(limit))
+		return
+	case float64(m.HeapBytes) <= heapSlack*float64(h.At(limit)):
+		return
+	}
+	h.SeenBytes = m.HeapBytes
+	p.note("metrics: the heap may be %s at a limit of %s, more than the template tells", formatBytes(m.HeapBytes), formatBytes(limit))
 }
 
 // percentages are the shares for much and for little memory. The fractions are

@@ -89,16 +89,33 @@ func (p *process) fromPolicy() (v1alpha1.Runtime, string) {
 func (p *process) fromMetrics() (v1alpha1.Runtime, string) {
 	m := p.in.Metrics
 	switch {
-	case m.JVM:
-		return v1alpha1.RuntimeJVM, "metrics of a JVM"
+	case m.JVM || m.JVMVersion != "":
+		return v1alpha1.RuntimeJVM, p.said(m.JVMVersion, "JVM")
 	case m.NodeVersion != "":
-		return v1alpha1.RuntimeNode, "metrics of Node.js " + quote(m.NodeVersion)
-	case m.GoVersion != "":
-		return v1alpha1.RuntimeGo, "metrics of a Go process, " + quote(m.GoVersion)
-	case m.GoMaxProcs > 0:
-		return v1alpha1.RuntimeGo, "metrics of a Go process"
+		return v1alpha1.RuntimeNode, p.said(m.NodeVersion, "Node.js")
+	case m.Go || m.GoVersion != "" || m.GoMaxProcs > 0:
+		return v1alpha1.RuntimeGo, p.said(m.GoVersion, "Go")
 	}
 	return "", ""
+}
+
+// said is what metrics say of the process: its version, or else its kind.
+func (p *process) said(version, kind string) string {
+	switch {
+	case version == "":
+		return fmt.Sprintf("%s of a %s process", p.saidBy(), kind)
+	case kind == "Go": // Go's versions name it.
+		return fmt.Sprintf("%s says %s", p.saidBy(), quote(version))
+	}
+	return fmt.Sprintf("%s says %s %s", p.saidBy(), kind, quote(version))
+}
+
+// saidBy is the metric that tells what the process is.
+func (p *process) saidBy() string {
+	if from := p.in.Metrics.From; from != "" {
+		return quote(from)
+	}
+	return "metrics"
 }
 
 func (p *process) fromCommand() (v1alpha1.Runtime, string) {

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
 )
 
 // Verdict is what a process makes of a changed limit.
@@ -51,20 +52,9 @@ type Input struct {
 }
 
 // Metrics are what a process exports about its runtime; zero fields are
-// unknown. An exporter that speaks for another process must not be passed on.
-type Metrics struct {
-	// GoVersion is the label version of go_info, such as go1.26.8.
-	GoVersion string
-	// GoMaxProcs is go_sched_gomaxprocs_threads.
-	GoMaxProcs int
-	// CPULimitMilli is the CPU limit in force when GoMaxProcs was read; zero
-	// means the template's.
-	CPULimitMilli int64
-	// JVM says that jvm_info or jvm_memory_max_bytes was seen.
-	JVM bool
-	// NodeVersion is the label version of nodejs_version_info.
-	NodeVersion string
-}
+// unknown, and a limit that is not known is the template's. An exporter that
+// speaks for another process must not be passed on.
+type Metrics = history.Runtime
 
 // Result is the verdict on one container, with its evidence.
 type Result struct {
