@@ -45,17 +45,14 @@ func (t *turn) tell(p *planned, r *executor.Result) {
 // target asks for it.
 func (t *turn) tellHeld(p *planned) {
 	d, pod := &p.decision, p.in.Pod
-	if d.Action == updater.Skip && worthSaying(d.Reason) && t.said.first(pod.UID, d.Reason) {
-		t.event(pod, corev1.EventTypeNormal, d.Reason, "Skip", d.Message)
-	}
+	// What is held back says more than the decision that follows from it.
 	for _, h := range d.Held {
 		if worthSaying(h.Reason) && t.said.first(pod.UID, h.Reason) {
-			note := fmt.Sprintf("%s: %s: %s", h.Container, h.Resource, h.Message)
-			if len(h.Advice) > 0 {
-				note += "; " + strings.Join(h.Advice, "; ")
-			}
-			t.event(pod, corev1.EventTypeNormal, h.Reason, "Hold", note)
+			t.event(pod, corev1.EventTypeNormal, h.Reason, "Hold", strings.Join(append([]string{h.Message}, h.Advice...), "; "))
 		}
+	}
+	if d.Action == updater.Skip && worthSaying(d.Reason) && t.said.first(pod.UID, d.Reason) {
+		t.event(pod, corev1.EventTypeNormal, d.Reason, "Skip", d.Message)
 	}
 }
 
