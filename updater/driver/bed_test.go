@@ -134,6 +134,8 @@ func newBed(t testing.TB, edits ...func(*bed)) *bed {
 
 func newClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
 	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -61,9 +60,6 @@ func heap() float64 {
 // fill makes workloads with pods that should grow.
 func (b *bed) fill(workloads, each int) {
 	b.Helper()
-	many := rest.CopyConfig(shared.cluster.Config)
-	many.QPS = -1
-	b.client = newClient(b, many)
 	template := size{"100m", "64Mi"}
 	var group errgroup.Group
 	group.SetLimit(16)

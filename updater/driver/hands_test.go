@@ -13,6 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
+	"github.com/plimsoll-dev/plimsoll/test/load"
 	"github.com/plimsoll-dev/plimsoll/test/simkubelet"
 	"github.com/plimsoll-dev/plimsoll/updater"
 )
@@ -280,5 +281,32 @@ func TestANoteFitsAnEvent(t *testing.T) {
 	}
 	if got := shortened("short"); got != "short" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A container that is down anyhow may be started anew with another size; that
+// counts as a restart of ours.
+func TestARestartThatAResizeCausesIsCounted(t *testing.T) {
+	b := newBed(t)
+	template := size{"100m", "64Mi"}
+	set := b.workload("web", template)
+	pod := b.pod(set, 0, template, func(p *corev1.Pod) { load.Restarting(corev1.ResourceMemory)(&p.Spec.Containers[0]) })
+	b.recommend(set, target{container: "app", current: template, want: size{"100m", "256Mi"}})
+	b.look("web")
+	b.wantSize(pod, "app", template)
+	if told := b.told(); counted(told, "RestartNotAllowed") == 0 {
+		t.Errorf("the events are %q", told)
+	}
+	crash := simkubelet.Termination{ExitCode: 137, Reason: "OOMKilled", Down: time.Hour, BackOff: true}
+	if err := shared.kubelet.Terminate(b.key(pod.Name), "app", crash); err != nil {
+		t.Fatal(err)
+	}
+	podtest.Await(b, b.kube, pod, "to be down", func(p *corev1.Pod) bool { return p != nil && podtest.Status(p, "app").State.Running == nil })
+	b.look("web")
+	podtest.Await(b, b.kube, pod, "to be up again", podtest.Ready)
+	b.follow("web")
+	b.wantSize(pod, "app", size{"100m", "256Mi"})
+	if got := b.get(pod).Annotations[updater.InducedRestartsAnnotation]; got != `{"app":1}` {
+		t.Errorf("the induced restarts are %s", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -279,5 +280,38 @@ func TestAWorkloadThatGoesIsForgotten(t *testing.T) {
 	b.look("web")
 	if n := testutil.ToFloat64(b.measured.deferred); n != 0 || len(b.rooms.waiting(largeNode)) != 0 {
 		t.Errorf("%v are deferred, and %v wait for the node", n, b.rooms.waiting(largeNode))
+	}
+}
+
+// Who waits for room hears of it when a pod leaves the node, and when the node
+// grows.
+func TestRoomOnANodeIsHeardOf(t *testing.T) {
+	template, want := size{"1", "64Mi"}, size{"3", "64Mi"}
+	b := newBed(t)
+	set, neighbours := b.workload("web", template), b.workload("neighbours", size{"3", "64Mi"})
+	neighbour := b.pod(neighbours, 0, size{"3", "64Mi"}, onNode(smallNode))
+	pod := b.pod(set, 0, template, onNode(smallNode))
+	b.recommend(set, target{container: "app", current: template, want: want})
+	b.manage()
+	b.await("the pod to wait for room", func(context.Context) bool { return counted(b.told(), "NodeFull") > 0 })
+	podtest.Delete(t, b.kube, neighbour)
+	podtest.Await(b, b.kube, pod, "to be resized", func(p *corev1.Pod) bool { return has(want)(p) && idle(p) })
+
+	b.clock.Step(time.Hour)
+	b.recommend(set, target{container: "app", current: template, want: size{"5", "64Mi"}})
+	podtest.Await(b, b.kube, pod, "to have what the node has", func(p *corev1.Pod) bool { return has(size{"4", "64Mi"})(p) && idle(p) })
+	b.clock.Step(time.Hour)
+	b.await("the pod to wait for a larger node", func(context.Context) bool { return counted(b.told(), "NodeTooSmall") > 0 })
+	b.allocatable(smallNode, "8")
+	defer b.allocatable(smallNode, "4")
+	podtest.Await(b, b.kube, pod, "to be asked for more", has(size{"5", "64Mi"}))
+}
+
+// allocatable sets the CPU that a node has for pods.
+func (b *bed) allocatable(node, cpu string) {
+	b.Helper()
+	patch := fmt.Appendf(nil, `{"status":{"allocatable":{"cpu":%q}}}`, cpu)
+	if _, err := b.kube.CoreV1().Nodes().Patch(b.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		b.Fatal(err)
 	}
 }
