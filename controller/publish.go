@@ -51,17 +51,21 @@ func (c *Controller) publishAll(ctx context.Context, subjects []*subject, status
 	group.SetLimit(writers)
 	for i, s := range subjects {
 		group.Go(func() error {
-			if ctx.Err() != nil {
-				return nil
-			}
-			errs[i] = c.publish(ctx, s, statuses[i], all[s.Key()])
-			if to := c.histories.of(s.Key()).to; errs[i] == nil && !to.IsZero() {
-				c.readAt.Store(s.Key(), to)
+			if ctx.Err() == nil {
+				errs[i] = c.publish(ctx, s, statuses[i], all[s.Key()])
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // What failed of others is no reason to leave one out.
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	for i, s := range subjects {
+		if to := c.histories.of(s.Key()).to; errs[i] == nil && !to.IsZero() {
+			c.readAt.Store(s.Key(), to)
+		}
+	}
 	return errors.Join(errs...)
 }
 

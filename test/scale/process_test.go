@@ -74,8 +74,11 @@ func freeAddress(b *testing.B) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return address
 }
 
 // reading is all metrics of the process at one moment.
@@ -137,9 +140,9 @@ func (p *process) awaitCycles(b *testing.B, n float64) (r reading) {
 			return false, errors.New("it has ended")
 		default:
 		}
-		var err error
-		if r, err = p.read(ctx); err != nil {
-			return false, nil // It does not listen yet.
+		now, err := p.read(ctx)
+		if err == nil { // Else it does not listen yet.
+			r = now
 		}
 		return r.cycles() >= n, nil
 	})
