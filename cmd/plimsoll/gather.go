@@ -149,7 +149,12 @@ func (s *settings) wants(t *workload.Target) bool {
 // policyFor resolves the policy of a workload, with what flags change of it.
 func (s *settings) policyFor(set *workload.Set, t *workload.Target, g *gathered) (p effective.Policy, name string) {
 	var spec v1alpha1.PolicySpec
-	if match, ok := set.PolicyFor(t); ok {
+	match, ok := set.PolicyFor(t)
+	if ok && len(match.Invalid) > 0 { // Stored before its validation, since manifests are validated.
+		g.notes = append(g.notes, fmt.Sprintf("%s: %s is not valid, and taken for none: %v", t.WorkloadKey, match, match.Invalid.ToAggregate()))
+		ok = false
+	}
+	if ok {
 		spec, name = match.Spec, match.String()
 		for _, loser := range match.Losers {
 			note := fmt.Sprintf("%s: %s takes precedence over %s", t.WorkloadKey, match, loser)
