@@ -3,6 +3,8 @@ package driver
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -19,37 +21,58 @@ type write struct {
 	code       int
 }
 
+// audit is what was read so far of the API server's log, by user agent. The log
+// is that of all tests, and long.
+var audit = struct {
+	read   int64
+	writes map[string][]write
+}{writes: map[string][]write{}}
+
 // writes are those of the bed's driver, in order.
 func (b *bed) writes() []write {
 	b.Helper()
-	text, err := os.ReadFile(shared.cluster.AuditLogPath())
+	file, err := os.Open(shared.cluster.AuditLogPath())
 	if err != nil {
 		b.Fatal(err)
 	}
-	var all []write
-	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, `"userAgent":"`+b.agent+`"`) {
-			continue
-		}
-		var e struct {
-			Verb           string
-			ObjectRef      struct{ Resource, Subresource, Name string }
-			RequestObject  json.RawMessage
-			ResponseStatus struct{ Code int }
-		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			b.Fatal(err)
-		}
-		if slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
-			continue
-		}
-		what := e.Verb + " " + e.ObjectRef.Resource
-		if e.ObjectRef.Subresource != "" {
-			what += "/" + e.ObjectRef.Subresource
-		}
-		all = append(all, write{what, e.ObjectRef.Name, string(e.RequestObject), e.ResponseStatus.Code})
+	defer file.Close() //nolint:errcheck // It was only read.
+	text, err := io.ReadAll(io.NewSectionReader(file, audit.read, math.MaxInt64-audit.read))
+	if err != nil {
+		b.Fatal(err)
 	}
-	return all
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // It is being written.
+		}
+		audit.read += int64(len(line))
+		b.note(line)
+	}
+	return slices.Clone(audit.writes[b.agent])
+}
+
+// note adds a line of the log, if it is about a write of some bed's driver.
+func (b *bed) note(line string) {
+	b.Helper()
+	if !strings.Contains(line, `"userAgent":"driver-`) {
+		return
+	}
+	var e struct {
+		Verb, UserAgent string
+		ObjectRef       struct{ Resource, Subresource, Name string }
+		RequestObject   json.RawMessage
+		ResponseStatus  struct{ Code int }
+	}
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		b.Fatal(err)
+	}
+	if slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
+		return
+	}
+	what := e.Verb + " " + e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		what += "/" + e.ObjectRef.Subresource
+	}
+	audit.writes[e.UserAgent] = append(audit.writes[e.UserAgent], write{what, e.ObjectRef.Name, string(e.RequestObject), e.ResponseStatus.Code})
 }
 
 // wantWrites compares the kinds of writes since a number of them.

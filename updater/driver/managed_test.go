@@ -11,15 +11,18 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -283,8 +286,7 @@ func TestAWorkloadThatGoesIsForgotten(t *testing.T) {
 	}
 }
 
-// Who waits for room hears of it when a pod leaves the node, and when the node
-// grows.
+// Who waits for room hears of it when a pod leaves the node.
 func TestRoomOnANodeIsHeardOf(t *testing.T) {
 	template, want := size{"1", "64Mi"}, size{"3", "64Mi"}
 	b := newBed(t)
@@ -296,22 +298,32 @@ func TestRoomOnANodeIsHeardOf(t *testing.T) {
 	b.await("the pod to wait for room", func(context.Context) bool { return counted(b.told(), "NodeFull") > 0 })
 	podtest.Delete(t, b.kube, neighbour)
 	podtest.Await(b, b.kube, pod, "to be resized", func(p *corev1.Pod) bool { return has(want)(p) && idle(p) })
-
-	b.clock.Step(time.Hour)
-	b.recommend(set, target{container: "app", current: template, want: size{"5", "64Mi"}})
-	podtest.Await(b, b.kube, pod, "to have what the node has", func(p *corev1.Pod) bool { return has(size{"4", "64Mi"})(p) && idle(p) })
-	b.clock.Step(time.Hour)
-	b.await("the pod to wait for a larger node", func(context.Context) bool { return counted(b.told(), "NodeTooSmall") > 0 })
-	b.allocatable(smallNode, "8")
-	defer b.allocatable(smallNode, "4")
-	podtest.Await(b, b.kube, pod, "to be asked for more", has(size{"5", "64Mi"}))
 }
 
-// allocatable sets the CPU that a node has for pods.
-func (b *bed) allocatable(node, cpu string) {
-	b.Helper()
-	patch := fmt.Appendf(nil, `{"status":{"allocatable":{"cpu":%q}}}`, cpu)
-	if _, err := b.kube.CoreV1().Nodes().Patch(b.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		b.Fatal(err)
+func TestANodeThatHasOtherRoomIsHeardOf(t *testing.T) {
+	node := func(cpu, heartbeat string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: smallNode}}
+		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: heartbeat}}
+		return n
+	}
+	for name, test := range map[string]struct {
+		now  *corev1.Node
+		want int
+	}{
+		"larger":      {node("8", "first"), 1},
+		"a heartbeat": {node("4", "second"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := New(Options{})
+			d.rooms.note(named(0), []string{smallNode})
+			d.rooms.note(named(1), []string{largeNode})
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			d.nodeEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: node("4", "first"), ObjectNew: test.now}, q)
+			if q.Len() != test.want {
+				t.Errorf("%d workloads are looked at, want %d", q.Len(), test.want)
+			}
+		})
 	}
 }
