@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +27,12 @@ type Subject struct {
 	// Usage is what the workload used, up to Now.
 	Usage history.Usage
 	Now   time.Time
+	// Runtimes are what its processes say of themselves; nil is nothing.
+	Runtimes history.Runtimes
 	// Policy is the values in force.
 	Policy effective.Policy
 	// Prepared is what Prepare gave for the same template, containers and
-	// policy; nil prepares anew.
+	// policy; nil prepares anew. Runtimes then say nothing.
 	Prepared []Prepared
 	// LimitRanges, Quotas and Node bound what may be asked for.
 	LimitRanges []corev1.LimitRange
@@ -58,14 +61,45 @@ type Prepared struct {
 }
 
 // Prepare works out what does not change with time, for each of the
-// containers.
+// containers, of whose processes nothing is known.
 func Prepare(containers []corev1.Container, policy effective.Policy) []Prepared {
+	return prepare(containers, policy, func(string) history.Runtime { return history.Runtime{} })
+}
+
+func prepare(containers []corev1.Container, policy effective.Policy, runtime func(container string) history.Runtime) []Prepared {
 	all := make([]Prepared, len(containers))
 	for i, c := range containers {
 		values := policy.Container(c.Name)
-		all[i] = Prepared{values, verdict.Of(c, verdict.Input{Override: values.Runtime, Adjust: values.Adjust})}
+		all[i] = Prepared{values, verdict.Of(c, verdict.Input{
+			Override: values.Runtime, Adjust: values.Adjust, Metrics: runtime(c.Name),
+		})}
 	}
 	return all
+}
+
+// runtime is what the processes of a container say of themselves. What is said
+// without a container's name counts where a pod has one regular container, of
+// its template or put into it later.
+func (s Subject) runtime(container string) history.Runtime {
+	var sole string
+	switch {
+	case s.Template == nil && len(s.Containers) == 1:
+		sole = s.Containers[0].Name
+	case s.Template != nil && len(s.Template.Containers) == 1 && !s.injected():
+		sole = s.Template.Containers[0].Name
+	}
+	return s.Runtimes.Of(container, container == sole)
+}
+
+// injected says whether a container was used that the template does not have.
+func (s Subject) injected() bool {
+	for used := range s.Usage.Containers {
+		named := func(c corev1.Container) bool { return c.Name == used }
+		if !slices.ContainsFunc(s.Template.Containers, named) && !slices.ContainsFunc(s.Template.InitContainers, named) {
+			return true
+		}
+	}
+	return false
 }
 
 // Recommend takes a workload from history to sizes: the one path that the
@@ -79,7 +113,7 @@ func Recommend(s Subject) []Recommendation {
 	}
 	prepared := s.Prepared
 	if prepared == nil {
-		prepared = Prepare(s.Containers, s.Policy)
+		prepared = prepare(s.Containers, s.Policy, s.runtime)
 	}
 	index := make([]int, 0, len(all)) // of pod.Containers in all
 	for i, c := range s.Containers {

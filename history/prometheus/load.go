@@ -49,12 +49,11 @@ func newLoad(s *Source, q history.Query) *load {
 		sweep:       newSweep(s.limits),
 		pods:        map[int]int{},
 		ownerFaults: map[int]*history.Fault{},
+		progress:    newProgress(nil, 0),
 	}
 	for _, day := range instants(q.From, q.To, q.Step).days() {
 		l.chunks = append(l.chunks, day.cut(s.settings.MaxPoints)...)
 	}
-	// The owners of a batch are one part more.
-	l.progress = newProgress(s.settings.Progress, len(l.batches)*(len(l.chunks)+1))
 	return l
 }
 

@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,11 +38,7 @@ func (s *Source) Present(ctx context.Context, namespace string, pods []string) (
 			err = fmt.Errorf("the answer is incomplete: %s", firstLine(incomplete[0]))
 		}
 		if err != nil {
-			var f *failure
-			if errors.As(err, &f) {
-				return nil, f.fault()
-			}
-			return nil, fmt.Errorf("reading what is used in %s at the moment: %w", namespace, err)
+			return nil, faultOr(err, "reading what is used in "+namespace+" at the moment")
 		}
 		q.addPresent(all, rows, ask.set)
 	}

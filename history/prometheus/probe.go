@@ -41,13 +41,18 @@ func (l *load) findOut(ctx context.Context) error {
 	return l.findRecorded(ctx)
 }
 
-// findMetrics asks which of the optional metrics there are in the window, by an
-// index look-up, so that absent ones cost no range queries. Where the server
-// does not say, or not for sure, all are taken for present.
+// findMetrics asks which of the optional metrics there are, and which recorded
+// series.
 func (l *load) findMetrics(ctx context.Context) error {
-	names := l.source.settings.Metrics.optional()
+	return l.findNames(ctx, l.source.settings.Metrics.optional(), l.recordNames())
+}
+
+// findNames asks which of these metrics there are in the window, by an index
+// look-up, so that absent ones cost no queries. Where the server does not say,
+// or not for sure, all names are taken for present, and no records.
+func (l *load) findNames(ctx context.Context, names, records []string) error {
 	l.present = map[string]bool{}
-	found, n, err := l.engine.metricNames(ctx, l.probes(slices.Concat(names, l.recordNames())), l.query.From, l.query.To)
+	found, n, err := l.engine.metricNames(ctx, l.probes(slices.Concat(names, records)), l.query.From, l.query.To)
 	if fatal := pointless(err); fatal != nil && !forbidden(err) {
 		return fatal
 	}
@@ -80,16 +85,25 @@ func (l *load) probes(names []string) []string {
 
 // Names lists the metrics that are read.
 func (m Metrics) Names() []string {
-	return append([]string{m.CPUUsage, m.MemoryWorkingSet}, m.optional()...)
+	return slices.Concat([]string{m.CPUUsage, m.MemoryWorkingSet}, m.optional(), m.runtimes())
 }
 
 // optional lists the metrics that may be absent.
 func (m Metrics) optional() []string {
-	names := []string{
+	return written(
 		m.CFSPeriods, m.CFSThrottledPeriods, m.CPUPressure, m.MemoryPressure, m.StartTime, m.OOMEvents, m.SpecMemoryLimit,
 		m.Ready, m.Restarts, m.LastTerminatedReason, m.LastTerminatedTimestamp, m.ResourceLimits,
 		m.PodOwner, m.ReplicaSetOwner, m.JobOwner,
-	}
+	)
+}
+
+// runtimes lists the metrics that processes export of themselves.
+func (m Metrics) runtimes() []string {
+	return written(m.GoInfo, m.GoMaxProcs, m.JVMInfo, m.JVMMemoryMax, m.NodeInfo, m.OTelInfo, m.OTelGo, m.OTelJVMMemoryLimit)
+}
+
+// written are the names that are not empty.
+func written(names ...string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 

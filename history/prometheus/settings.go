@@ -107,6 +107,19 @@ type Metrics struct {
 	PodOwner                string `yaml:"podOwner,omitempty"`
 	ReplicaSetOwner         string `yaml:"replicaSetOwner,omitempty"`
 	JobOwner                string `yaml:"jobOwner,omitempty"`
+
+	// What processes export of themselves. It has the labels of the pod that
+	// service discovery gives, and of the container where it does.
+	GoInfo       string `yaml:"goInfo,omitempty"`
+	GoMaxProcs   string `yaml:"goMaxProcs,omitempty"`
+	JVMInfo      string `yaml:"jvmInfo,omitempty"`
+	JVMMemoryMax string `yaml:"jvmMemoryMax,omitempty"`
+	NodeInfo     string `yaml:"nodeInfo,omitempty"`
+	// The same by OpenTelemetry: the resource with process_runtime_name and
+	// _version, something that Go has, and the limits of a JVM's pools.
+	OTelInfo           string `yaml:"otelInfo,omitempty"`
+	OTelGo             string `yaml:"otelGo,omitempty"`
+	OTelJVMMemoryLimit string `yaml:"otelJVMMemoryLimit,omitempty"`
 }
 
 // Labels are the names of the labels that identify a container.
@@ -163,6 +176,15 @@ func defaultMetrics() Metrics {
 		PodOwner:                "kube_pod_owner",
 		ReplicaSetOwner:         "kube_replicaset_owner",
 		JobOwner:                "kube_job_owner",
+
+		GoInfo:             "go_info",
+		GoMaxProcs:         "go_sched_gomaxprocs_threads",
+		JVMInfo:            "jvm_info",
+		JVMMemoryMax:       "jvm_memory_max_bytes",
+		NodeInfo:           "nodejs_version_info",
+		OTelInfo:           "target_info",
+		OTelGo:             "process_runtime_go_goroutines",
+		OTelJVMMemoryLimit: "process_runtime_jvm_memory_limit_bytes",
 	}
 }
 

@@ -112,13 +112,21 @@ func (s *Source) Load(ctx context.Context, q history.Query) ([]history.Usage, er
 		return nil, nil
 	}
 	l := newLoad(s, q)
+	// The owners of a batch are one part more.
+	l.progress = newProgress(s.settings.Progress, len(l.batches)*(len(l.chunks)+1))
 	usage, err := l.run(ctx)
 	if err != nil {
-		var f *failure
-		if errors.As(err, &f) {
-			return nil, f.fault()
-		}
-		return nil, fmt.Errorf("loading usage: %w", err)
+		return nil, faultOr(err, "loading usage")
 	}
 	return usage, nil
+}
+
+// faultOr is an error for a caller: a *history.Fault where the server failed,
+// else with what was being done.
+func faultOr(err error, doing string) error {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.fault()
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -19,8 +19,8 @@ type Heap struct {
 	// Bytes is the most that the heap may be, where something fixes it.
 	Bytes int64
 	// SeenBytes is the most that the heap of the running process may be, where
-	// that is more than anything here told it. It is a floor like Bytes; that it
-	// stays when the limit changes is not known.
+	// that is more than anything here told it. It is a floor like Bytes; whether
+	// it stays when the limit changes is not known, so PercentOfLimit is its share.
 	SeenBytes int64
 	// PercentOfLimit is the share of the memory limit that the heap may be,
 	// where it follows the limit that the process started with. Usage that is

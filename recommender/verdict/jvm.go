@@ -133,6 +133,8 @@ const heapSlack = 1.1
 // elsewhere may. A heap that is no more than the share told, at the limit in
 // force, is that share and follows the limit. Without a limit nothing tells a
 // fixed heap from a share of the node, which would be no need of the process.
+// With one it may be either, and is treated as both: memory does not fall below
+// it, and the limit does not rise because use follows it.
 func (p *process) heapSeen(h *Heap) {
 	m := p.in.Metrics
 	limit := m.MemoryLimitBytes
@@ -151,6 +153,9 @@ func (p *process) heapSeen(h *Heap) {
 		return
 	}
 	h.SeenBytes = m.HeapBytes
+	if h.PercentOfLimit > 0 {
+		h.PercentOfLimit, h.SmallPercent, h.Source = 100*float64(m.HeapBytes)/float64(limit), 0, p.saidBy()
+	}
 	p.note("metrics: the heap may be %s at a limit of %s, more than the template tells", formatBytes(m.HeapBytes), formatBytes(limit))
 }
 
