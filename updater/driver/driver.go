@@ -8,7 +8,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -60,6 +59,9 @@ var _ reconcile.Reconciler = (*Driver)(nil)
 
 // New returns a driver. Pods that it is to see go through Latest.
 func New(o Options) *Driver {
+	if o.Surveyor != nil {
+		o.Surveyor.OnlyToAct = true
+	}
 	return &Driver{
 		Options: o, executor: executor.Executor{Client: o.Client}, latest: newLatest(),
 		rate: newRate(o.MaxResizesPerMinute), said: newSaid(), rooms: newRooms(), present: newPresent(), begun: newBegun(),
@@ -130,11 +132,7 @@ func (d *Driver) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	now := d.Clock.Now()
 	w, err := d.Surveyor.Workload(ctx, &r, now)
-	switch {
-	case errors.Is(err, survey.ErrNoPolicy):
-		d.leave(request)
-		return reconcile.Result{}, nil
-	case err != nil:
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	level, err := d.Switch(ctx)

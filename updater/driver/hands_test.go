@@ -310,3 +310,41 @@ func TestARestartThatAResizeCausesIsCounted(t *testing.T) {
 		t.Errorf("the induced restarts are %s", got)
 	}
 }
+
+// What was begun is ended, whatever has become of the policy since.
+func TestAClaimIsTakenBackWithoutAPolicy(t *testing.T) {
+	for name, change := range map[string]func(*bed, *v1alpha1.VerticalPolicy) error{
+		"it is gone": func(b *bed, p *v1alpha1.VerticalPolicy) error { return b.client.Delete(b.Context(), p) },
+		"it only recommends": func(b *bed, p *v1alpha1.VerticalPolicy) error {
+			p.Spec.Mode = v1alpha1.ModeRecommend
+			return b.client.Update(b.Context(), p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			template := size{"1/1", "256Mi/256Mi"}
+			set := b.workload("web", template)
+			pod := b.pod(set, 0, template, answer(simkubelet.Defer))
+			b.recommend(set, target{container: "app", current: template, want: size{"2/2", "256Mi/256Mi"}})
+			b.look("web")
+			b.settle()
+			var p v1alpha1.VerticalPolicy
+			if err := b.client.Get(t.Context(), b.key("web"), &p); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(b, &p); err != nil {
+				t.Fatal(err)
+			}
+			b.look("web")
+			b.wantSize(pod, "app", size{"2/2", "256Mi/256Mi"})
+			b.clock.Step(time.Hour)
+			b.follow("web")
+			b.wantSize(pod, "app", template)
+			b.clock.Step(time.Hour)
+			b.follow("web")
+			if sent := b.resizes(); len(sent) != 2 {
+				t.Errorf("the resizes are %q, want there and back", sent)
+			}
+		})
+	}
+}

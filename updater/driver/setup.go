@@ -59,7 +59,7 @@ func over(ctx context.Context, from client.Reader, indexer client.FieldIndexer, 
 	}
 	d := New(o)
 	cluster := &cached{Reader: from, latest: d.Latest}
-	d.Surveyor.Cluster, d.Surveyor.OnlyToAct = cluster, true
+	d.Surveyor.Cluster = cluster
 	d.Switch = func(ctx context.Context) (updater.Switch, error) { return survey.Switch(ctx, from, namespace) }
 	d.start = func(ctx context.Context) error {
 		var pods corev1.PodList

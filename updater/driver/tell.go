@@ -67,9 +67,12 @@ func worthSaying(r v1alpha1.Reason) bool {
 	return true
 }
 
-// event is made on the pod and on its policy.
+// event is made on the pod and on its policy, if there still is one.
 func (t *turn) event(pod *corev1.Pod, kind string, reason v1alpha1.Reason, action, note string) {
 	t.Events.Eventf(pod, t.w.Owner, kind, string(reason), action, "%s", shortened(note))
+	if t.w.Owner == nil {
+		return
+	}
 	t.Events.Eventf(t.w.Owner, pod, kind, string(reason), action, "%s", shortened("pod "+pod.Name+": "+note))
 }
 

@@ -46,7 +46,9 @@ type Surveyor struct {
 	// recommendation's word.
 	ReadAt func(w history.WorkloadKey) (time.Time, bool)
 	// OnlyToAct leaves out the place of pods that are left alone: where the policy
-	// does not change running pods, and none of them tells of a resize.
+	// does not change running pods, and none of them tells of a resize. Without a
+	// policy, it takes the one that only recommends: what was begun under another
+	// is still to be ended.
 	OnlyToAct bool
 }
 
@@ -85,7 +87,10 @@ func KeyOf(r *v1alpha1.VerticalRecommendation) history.WorkloadKey {
 // where there is nothing to bring its pods to.
 func (s *Surveyor) Workload(ctx context.Context, r *v1alpha1.VerticalRecommendation, now time.Time) (*Workload, error) {
 	w := &Workload{Recommendation: r, nodes: map[string]updater.Node{}, server: s.Server}
-	if err := s.policy(ctx, w); err != nil {
+	switch err := s.policy(ctx, w); {
+	case errors.Is(err, ErrNoPolicy) && s.OnlyToAct:
+		w.Policy = effective.Resolve(v1alpha1.PolicySpec{})
+	case err != nil:
 		return nil, err
 	}
 	w.Target = updater.TargetOf(r.Status, w.Policy)

@@ -96,6 +96,10 @@ func TestWithoutAPolicyThereIsNothingToBringPodsTo(t *testing.T) {
 			if _, err := s.Workload(t.Context(), recommendation(edit), now); !errors.Is(err, ErrNoPolicy) {
 				t.Errorf("%v", err)
 			}
+			s.OnlyToAct = true
+			if w, err := s.Workload(t.Context(), recommendation(edit), now); err != nil || w.Owner != nil || w.Policy.InPlace() || w.Concerned() {
+				t.Errorf("to act: %+v, %v", w, err)
+			}
 		})
 	}
 }
