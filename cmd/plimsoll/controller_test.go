@@ -211,7 +211,7 @@ func keepsCheckpoint(t *testing.T, b *controllerBed) {
 //
 // Field case B50.
 func stopsWithoutLease(t *testing.T, b *controllerBed) {
-	lease := []string{"--lease-duration", "10s"}
+	lease := []string{"--lease-duration", "10s", "--in-place"}
 	line := newTrunk(t, b.cluster.Config.Host)
 	first := b.start(t, b.kubeconfigVia(t, line.address()), lease...)
 	leader := b.awaitHolder(t, func(holder string) bool { return holder != "" })
