@@ -37,6 +37,10 @@ type entry struct {
 	attempts int
 	// counted is how many dropped samples the metrics know of.
 	counted history.Dropped
+	// runtimes are what the processes said that they are when they were last
+	// asked, at askedAt.
+	runtimes history.Runtimes
+	askedAt  time.Time
 }
 
 // terms are what history is read by. Other terms need another reading.
@@ -121,7 +125,7 @@ func (h *histories) due(s *subject) (span, bool) {
 		kept := e // The old reading serves until there is a new one.
 		e = &entry{terms: s.terms}
 		if kept != nil {
-			e.usage, e.asOf = kept.usage, kept.asOf
+			e.usage, e.asOf, e.runtimes = kept.usage, kept.asOf, kept.runtimes
 		}
 		h.entries[s.Key()] = e
 	}
@@ -171,6 +175,7 @@ func (h *histories) load(ctx context.Context, sp span, group []*subject, ceiling
 	for i, s := range group {
 		h.take(s, sp, usage[i], watch)
 	}
+	h.askRuntimes(ctx, sp.source, sp.to, group)
 }
 
 // take adds what was read of one workload to what is known of it.

@@ -85,7 +85,7 @@ func (s *subject) recommend(e *entry, snapshot *live.Snapshot, node sizing.Capac
 		},
 		sizing.Recommend(sizing.Subject{
 			Template: &s.target.Template.Spec, Containers: s.containers, Replicas: replicas,
-			Usage: usage, Now: now, Policy: s.policy,
+			Usage: usage, Runtimes: e.runtimes, Now: now, Policy: s.policy,
 			LimitRanges: snapshot.LimitRanges[s.target.Namespace], Quotas: snapshot.Quotas[s.target.Namespace], Node: node,
 		}))
 }

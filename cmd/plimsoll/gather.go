@@ -35,8 +35,10 @@ type subject struct {
 	// policyName is what the policy is called; empty where none matches.
 	policyName string
 	usage      history.Usage
-	set        *workload.Set
-	node       sizing.Capacity
+	// runtimes are what its processes say of themselves.
+	runtimes history.Runtimes
+	set      *workload.Set
+	node     sizing.Capacity
 	// held is what the workload's cluster holds; nil for manifests.
 	held *holdings
 	// published are the items that the cluster's controller recommends; nil where
@@ -224,7 +226,32 @@ func (s *settings) load(ctx context.Context, g *gathered) error {
 			g.subjects[i].usage = usage[n]
 		}
 	}
-	return nil
+	s.askRuntimes(ctx, g)
+	return ctx.Err()
+}
+
+// askRuntimes asks what the processes are of the workloads whose history was
+// read. A source that cannot say is no fault.
+func (s *settings) askRuntimes(ctx context.Context, g *gathered) {
+	witness, ok := s.source.Source.(history.Witness)
+	if !ok {
+		return
+	}
+	var asked []*subject
+	var keys []history.WorkloadKey
+	for i := range g.subjects {
+		if one := &g.subjects[i]; one.published == nil {
+			asked, keys = append(asked, one), append(keys, one.target.WorkloadKey)
+		}
+	}
+	runtimes, err := witness.Runtimes(ctx, g.now, keys)
+	if err != nil {
+		g.notes = append(g.notes, fmt.Sprintf("what processes say of their runtimes could not be read from %s: %v", s.source.noun, err))
+		return
+	}
+	for i, known := range runtimes {
+		asked[i].runtimes = known
+	}
 }
 
 func (s *subject) asked() history.Workload {
@@ -271,7 +298,7 @@ func (s *subject) items(now time.Time) []report.Item {
 		w,
 		sizing.Recommend(sizing.Subject{
 			Template: spec, Containers: containers, Replicas: replicas,
-			Usage: s.usage, Now: now, Policy: s.policy,
+			Usage: s.usage, Runtimes: s.runtimes, Now: now, Policy: s.policy,
 			LimitRanges: s.set.LimitRanges[s.target.Namespace], Quotas: s.set.Quotas[s.target.Namespace], Node: s.node,
 		}))
 }
