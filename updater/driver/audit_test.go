@@ -112,6 +112,8 @@ type faults struct {
 	// annotate and resize are put before a request to pods and to pods/resize;
 	// what they return is its answer. do carries the request out.
 	annotate, resize func(do func() error) error
+	// owner is put before a request to anything else's metadata.
+	owner func(do func() error) error
 }
 
 func (f *faults) set(change func(*faults)) {
@@ -125,8 +127,11 @@ func (f *faults) Patch(ctx context.Context, o client.Object, p client.Patch, opt
 	do := func() error { return f.Client.Patch(ctx, o, p, options...) }
 	f.mu.Lock()
 	fault := f.annotate
+	if _, pod := o.(*corev1.Pod); !pod {
+		fault = f.owner
+	}
 	f.mu.Unlock()
-	if _, pod := o.(*corev1.Pod); !pod || fault == nil {
+	if fault == nil {
 		return do()
 	}
 	return fault(do)

@@ -2,13 +2,16 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -259,6 +262,26 @@ func TestAnOwnerTellsWhatItsPolicyWantsTold(t *testing.T) {
 	b.look("web")
 	if got := read(); got[RecommendedAnnotation] != "" || got[updater.DriftAnnotation] != "" {
 		t.Errorf("the annotations are still %v", got)
+	}
+}
+
+func TestWithoutTheRightToAnnotateOwnersPodsAreResizedAllTheSame(t *testing.T) {
+	b := newBed(t)
+	template := size{"100m", "64Mi"}
+	set := b.workload("web", template, func(p *v1alpha1.PolicySpec) { p.GitOps.AnnotateWorkloads = v1alpha1.AnnotateAlways })
+	pod := b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"200m", "64Mi"}})
+	asked := 0
+	b.faults.set(func(f *faults) {
+		f.owner = func(func() error) error {
+			asked++
+			return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "statefulsets"}, "web", errors.New("no right"))
+		}
+	})
+	b.follow("web")
+	b.wantSize(pod, "app", size{"200m", "64Mi"})
+	if asked == 0 {
+		t.Error("nobody has tried")
 	}
 }
 

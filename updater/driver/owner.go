@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/updater"
 	"github.com/plimsoll-dev/plimsoll/workload"
@@ -53,7 +54,14 @@ func (t *turn) annotateOwner(ctx context.Context) error {
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	meta.SetGroupVersionKind(gvk)
 	if err := t.Client.Patch(ctx, meta, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsForbidden(err):
+			// A right that an installation need not give: pods do not wait for it.
+			if t.said.first(owner.GetUID(), v1alpha1.Reason(metav1.StatusReasonForbidden)) {
+				t.Log.Info("annotating the owner was refused", "workload", t.w.Key(), "error", err.Error())
+			}
 			return nil
 		}
 		return fmt.Errorf("annotating %s %s: %w", kind, key, err)
