@@ -43,7 +43,7 @@ func TestThreePoliciesWithPrometheus(t *testing.T) {
 	everywhere := b.Namespace(t, map[string]string{"team": "shop"})
 	burns := wire.Settings{CPUCores: burnt, MemoryBytes: held}
 	// A request large enough to get its CPU on a busy machine as well.
-	container := func() corev1.Container { return load.Container("app", burns, load.Requests("1", "256Mi")) }
+	container := func() corev1.Container { return load.Container("app", burns, load.Requests("500m", "256Mi")) }
 	b.Deployment(t, byRef, "ref", nil, container())
 	b.Deployment(t, byRef, "selected", map[string]string{"tier": "web"}, container())
 	b.Deployment(t, everywhere, "everywhere", nil, container())
@@ -63,7 +63,9 @@ func TestThreePoliciesWithPrometheus(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "default"},
 		Spec:       v1alpha1.ClusterVerticalPolicySpec{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}, PolicySpec: spec},
 	})
-	flags := []string{"--prometheus", b.Prometheus.URL, "--interval", "10s"}
+	// cAdvisor looks at a container every 10 s and more, whatever is scraped.
+	config := b.Config(t, fmt.Sprintf("sources:\n- name: prometheus\n  prometheus: {url: %q, scrapeInterval: 15s}\n", b.Prometheus.URL))
+	flags := []string{"--config", config, "--interval", "10s"}
 	controller := running.Start(t, b.Cluster, flags...)
 
 	all := []*v1alpha1.VerticalRecommendation{
@@ -104,7 +106,7 @@ func TestThreePoliciesWithPrometheus(t *testing.T) {
 func TestMetricsServerAsTheSource(t *testing.T) {
 	b := running.NewBed(t, cluster.Options{MetricsServer: true})
 	namespace := b.Namespace(t, nil)
-	b.Deployment(t, namespace, "web", nil, load.Container("app", wire.Settings{CPUCores: burnt, MemoryBytes: held}, load.Requests("1", "256Mi")))
+	b.Deployment(t, namespace, "web", nil, load.Container("app", wire.Settings{CPUCores: burnt, MemoryBytes: held}, load.Requests("500m", "256Mi")))
 	b.Create(t, &v1alpha1.VerticalPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
 		Spec:       v1alpha1.VerticalPolicySpec{Target: v1alpha1.Target{Ref: &v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}, PolicySpec: quickly()},
