@@ -96,9 +96,13 @@ func switched(t *testing.T, s *service) {
 	s.pin(t, "200m", "32Mi")
 	target := &v1alpha1.VerticalRecommendation{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "deployment-web"}}
 	running.Await(t, s.Bed, target, &v1alpha1.VerticalRecommendationList{}, "to ask for 200m", func(v *v1alpha1.VerticalRecommendation) bool {
-		return len(v.Status.Containers) == 1 && v.Status.Containers[0].Target.Requests.CPU.MilliValue() == 200
+		if len(v.Status.Containers) != 1 {
+			return false
+		}
+		cpu := v.Status.Containers[0].Target.Requests.CPU
+		return cpu != nil && cpu.MilliValue() == 200
 	})
-	s.controller.AwaitCycles(1)
+	s.controller.AwaitCycles(2)
 	s.wantSent(t, corev1.ResourceCPU, before...)
 	if now := s.pod(t); now.Annotations[updater.ResizeAnnotation] != pod.Annotations[updater.ResizeAnnotation] {
 		t.Error("the pod's annotation was written")
