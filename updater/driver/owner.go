@@ -53,17 +53,15 @@ func (t *turn) annotateOwner(ctx context.Context) error {
 	}
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	meta.SetGroupVersionKind(gvk)
-	if err := t.Client.Patch(ctx, meta, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case apierrors.IsForbidden(err):
-			// A right that an installation need not give: pods do not wait for it.
-			if t.said.first(owner.GetUID(), v1alpha1.Reason(metav1.StatusReasonForbidden)) {
-				t.Log.Info("annotating the owner was refused", "workload", t.w.Key(), "error", err.Error())
-			}
-			return nil
+	err = t.Client.Patch(ctx, meta, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsForbidden(err) {
+		// A right that an installation need not give: pods do not wait for it.
+		if t.said.first(owner.GetUID(), v1alpha1.Reason(metav1.StatusReasonForbidden)) {
+			t.Log.Info("annotating the owner was refused", "workload", t.w.Key(), "error", err.Error())
 		}
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("annotating %s %s: %w", kind, key, err)
 	}
 	return nil
