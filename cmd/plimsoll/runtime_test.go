@@ -45,6 +45,7 @@ func TestWhatProcessesExportIsEvidence(t *testing.T) {
 		gauge("go_info", "resized", 1, "version", "go1.25.1", "container", "app"),
 		gauge("go_sched_gomaxprocs_threads", "resized", 3, "container", "app"),
 		changed,
+		gauge("jvm_info", "silent", 1, "version", "21.0.4+7", "container", "app", "exported_job", "billing"), // Relayed for another.
 		gauge("nodejs_version_info", "script", 1, "version", "v22.1.0", "container", "app"),
 	}
 	var manifests strings.Builder

@@ -159,10 +159,14 @@ func (q queries) runtimeQueries() []runtimeQuery {
 	}
 }
 
+// ofItself leaves out what a pod relays for others, as a push gateway or a
+// collector does: the server then moves the series' own job out of the way.
+const ofItself = `exported_job=""`
+
 // exported is a metric of the batch's pods, with or without a container.
 func (q queries) exported(metric string, b batch, more ...string) string {
 	l := q.usageLabels
-	matchers := slices.Concat([]string{b.namespaceMatcher(l), l.Pod + "=~" + strconv.Quote(anyOf(b.patterns))}, more, q.matchers)
+	matchers := slices.Concat([]string{b.namespaceMatcher(l), l.Pod + "=~" + strconv.Quote(anyOf(b.patterns)), ofItself}, more, q.matchers)
 	return metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
@@ -192,16 +196,18 @@ func (q queries) settledLimits(b batch) string {
 		over("max_over_time", limits, settledFor), over("min_over_time", limits, settledFor))
 }
 
-// otelInfo reads OpenTelemetry's resource.
+// otelInfo reads OpenTelemetry's resource, unless it is another pod's that a
+// collector relays.
 func (q queries) otelInfo() runtimeQuery {
-	const name, version = "process_runtime_name", "process_runtime_version"
+	const name, version, about = "process_runtime_name", "process_runtime_version", "k8s_pod_name"
+	pod := model.LabelName(q.usageLabels.Pod)
 	metric := q.metrics.OTelInfo
 	return runtimeQuery{
 		metric: metric, labels: q.usageLabels,
-		text: func(b batch) string { return q.largestBy(q.exported(metric, b, name+`!=""`), name, version) },
+		text: func(b batch) string { return q.largestBy(q.exported(metric, b, name+`!=""`), name, version, about) },
 		note: func(s *statement, row model.Metric, _ float64) {
 			one := otelRuntime(string(row[name]), string(row[version]))
-			if one != (history.Runtime{}) {
+			if of := row[about]; one != (history.Runtime{}) && (of == "" || of == row[pod]) {
 				one.From = metric
 				s.Runtime = s.And(one)
 			}

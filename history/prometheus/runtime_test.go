@@ -111,6 +111,14 @@ func TestProcessesSayWhatTheyAre(t *testing.T) {
 		"OpenTelemetry's Node.js": {
 			[]row{resource("nodejs", "22.1.0")}, history.Runtimes{"app": {NodeVersion: "22.1.0", From: "target_info"}},
 		},
+		"OpenTelemetry's resource of this pod": {
+			[]row{says("target_info", old, "app", 1, "process_runtime_name", "nodejs", "process_runtime_version", "22.1.0", "k8s_pod_name", old)},
+			history.Runtimes{"app": {NodeVersion: "22.1.0", From: "target_info"}},
+		},
+		"OpenTelemetry's resource of another pod, which this one relays": {
+			[]row{says("target_info", old, "app", 1, "process_runtime_name", "nodejs", "process_runtime_version", "22.1.0", "k8s_pod_name", "api-0")},
+			history.Runtimes{},
+		},
 		"OpenTelemetry's others": {[]row{resource("cpython", "3.12.1")}, history.Runtimes{}},
 	} {
 		t.Run(name, func(t *testing.T) {
