@@ -170,6 +170,9 @@ func TargetOf(status v1alpha1.VerticalRecommendationStatus, p effective.Policy) 
 			Name: c.Container, Runtime: values.Runtime, Adjust: values.Adjust,
 			Round: values.Rounding, Cores: values.CoreMultiple, Whole: values.WholeCores,
 		}
+		if name := c.Runtime.Name; to.Runtime == v1alpha1.RuntimeAuto && name != "" && name != v1alpha1.RuntimeGeneric {
+			to.Runtime = name // It may rest on metrics, which the pod does not show.
+		}
 		to.CPU = wantWritten(corev1.ResourceCPU, &c, values.CPU.Max)
 		to.Memory = wantWritten(corev1.ResourceMemory, &c, values.Memory.Max)
 		t.Containers = append(t.Containers, to)

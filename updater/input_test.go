@@ -21,6 +21,22 @@ func amounts(cpu, memory string) v1alpha1.Amounts {
 	return v1alpha1.Amounts{CPU: &c, Memory: &m}
 }
 
+func TestTheRuntimeIsWhatMetricsToldWhereThePolicyLeavesItOpen(t *testing.T) {
+	for claim, tt := range map[string]struct{ written, seen, want v1alpha1.Runtime }{
+		"seen":                        {"", v1alpha1.RuntimeJVM, v1alpha1.RuntimeJVM},
+		"written":                     {v1alpha1.RuntimeGo, v1alpha1.RuntimeJVM, v1alpha1.RuntimeGo},
+		"nothing that tells anything": {"", v1alpha1.RuntimeGeneric, v1alpha1.RuntimeAuto},
+	} {
+		policy := effective.Resolve(v1alpha1.PolicySpec{Containers: []v1alpha1.ContainerPolicy{{Name: "*", Runtime: tt.written}}})
+		target := TargetOf(v1alpha1.VerticalRecommendationStatus{Containers: []v1alpha1.ContainerRecommendation{
+			{Container: "app", Runtime: v1alpha1.RuntimeVerdict{Name: tt.seen}},
+		}}, policy)
+		if got := target.Containers[0].Runtime; got != tt.want {
+			t.Errorf("%s: %s, want %s", claim, got, tt.want)
+		}
+	}
+}
+
 func TestTargetOfARecommendation(t *testing.T) {
 	most := resource.MustParse("2Gi")
 	policy := effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace, Containers: []v1alpha1.ContainerPolicy{

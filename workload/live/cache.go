@@ -45,7 +45,7 @@ func strip(in any) (any, error) {
 	if !ok {
 		return in, nil // The tombstone of something that was deleted unseen.
 	}
-	o.SetManagedFields(nil)
+	o.SetManagedFields(resizers(o.GetManagedFields()))
 	// Annotations may be any size, and tell of one template only.
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
@@ -70,6 +70,19 @@ func strip(in any) (any, error) {
 		stripSpec(&o.Spec.JobTemplate.Spec.Template.Spec)
 	}
 	return in, nil
+}
+
+// resizers are who has resized a pod, without the fields: the updater does not
+// fight another.
+func resizers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var kept []metav1.ManagedFieldsEntry
+	for _, e := range all {
+		if e.Subresource == "resize" {
+			e.FieldsV1 = nil
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // stripTemplate drops the template of what a Deployment or CronJob made.

@@ -46,6 +46,9 @@ func TestACacheKeepsWhatIsRead(t *testing.T) {
 	kept := func(controllers ...metav1.OwnerReference) metav1.ObjectMeta {
 		return meta(map[string]string{"plimsoll.dev/ignore": "true"}, controllers...)
 	}
+	resized, byAnother := written(), kept()
+	resized.ManagedFields = append(resized.ManagedFields, metav1.ManagedFieldsEntry{Manager: "vpa", Subresource: "resize", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}})
+	byAnother.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "vpa", Subresource: "resize"}}
 	two := int32(2)
 	tests := map[string]struct {
 		in, want client.Object
@@ -53,6 +56,10 @@ func TestACacheKeepsWhatIsRead(t *testing.T) {
 		"a pod": {
 			&corev1.Pod{ObjectMeta: written(), Spec: full(), Status: corev1.PodStatus{Phase: corev1.PodRunning}},
 			&corev1.Pod{ObjectMeta: kept(), Spec: read(), Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+		},
+		"who has resized a pod": {
+			&corev1.Pod{ObjectMeta: resized},
+			&corev1.Pod{ObjectMeta: byAnother},
 		},
 		"a Deployment": {
 			&appsv1.Deployment{ObjectMeta: written(), Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: full()}}},
