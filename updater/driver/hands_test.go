@@ -101,6 +101,26 @@ func TestAnotherWriterIsNotFought(t *testing.T) {
 	}
 }
 
+func TestAThrottledPodGrowsWithinItsBounds(t *testing.T) {
+	b := newBed(t)
+	template := size{"400m/400m", "64Mi"}
+	set := b.workload("web", template)
+	pod := b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: size{"500m/500m", "64Mi"}, edit: func(c *v1alpha1.ContainerRecommendation) {
+		lower := resource.MustParse("300m")
+		c.Lower.CPU = &lower
+	}})
+	throttled := func(share float64) {
+		b.watchman.say(pod.Name, "app", history.Present{MemoryBytes: 1 << 20, MemoryPeakBytes: 1 << 20, ThrottledShare: share, StalledShare: -1})
+		b.clock.Step(time.Minute)
+		b.follow("web")
+	}
+	throttled(0)
+	b.wantSize(pod, "app", template)
+	throttled(0.4)
+	b.wantSize(pod, "app", size{"500m/500m", "64Mi"})
+}
+
 func TestADecreaseThatDidHarmIsUndoneAndLearnedOnce(t *testing.T) {
 	b := newBed(t)
 	template := size{"400m/800m", "64Mi"}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/updater"
 )
 
@@ -69,9 +70,13 @@ func (t *turn) usage(ctx context.Context) map[types.UID]updater.Usage {
 }
 
 // needsUsage says whether what the pods use at the moment matters: something is
-// to be lowered, has been and is watched, or is to be put back.
+// to be lowered, has been and is watched, or is to be put back, or a CPU limit
+// may hold a container down that is within its bounds.
 func (t *turn) needsUsage() bool {
 	return slices.ContainsFunc(t.plans, func(p planned) bool {
+		if p.decision.Reason == v1alpha1.ReasonAtTarget && mayBeThrottled(&p.in) {
+			return true
+		}
 		if len(p.before.Cuts) > 0 || p.before.Intent != nil && slices.ContainsFunc(p.before.Intent.Steps, changesMemoryLimit) {
 			return true
 		}
@@ -80,6 +85,17 @@ func (t *turn) needsUsage() bool {
 			return slices.ContainsFunc(s.Changes, func(c updater.Change) bool { return !c.Grows() })
 		}
 		return slices.ContainsFunc(p.decision.Held, unknown) || slices.ContainsFunc(p.decision.Steps, lowers)
+	})
+}
+
+// mayBeThrottled says whether a container's CPU limit is below the target's.
+func mayBeThrottled(in *updater.Input) bool {
+	limits := map[string]int64{}
+	for _, c := range slices.Concat(in.Pod.Spec.Containers, in.Pod.Spec.InitContainers) {
+		limits[c.Name] = sizing.Amount(corev1.ResourceCPU, c.Resources.Limits)
+	}
+	return slices.ContainsFunc(in.Target.Containers, func(c updater.Container) bool {
+		return limits[c.Name] > 0 && c.CPU.Size.Limit > limits[c.Name]
 	})
 }
 
