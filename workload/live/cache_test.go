@@ -47,7 +47,7 @@ func TestACacheKeepsWhatIsRead(t *testing.T) {
 		return meta(map[string]string{"plimsoll.dev/ignore": "true"}, controllers...)
 	}
 	resized, byAnother := written(), kept()
-	resized.ManagedFields = append(resized.ManagedFields, metav1.ManagedFieldsEntry{Manager: "vpa", Subresource: "resize", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}})
+	resized.ManagedFields = append(resized.ManagedFields, metav1.ManagedFieldsEntry{Manager: "vpa", Subresource: "resize", FieldsV1: &metav1.FieldsV1{}})
 	byAnother.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "vpa", Subresource: "resize"}}
 	two := int32(2)
 	tests := map[string]struct {
