@@ -49,14 +49,16 @@ func makeCgroup(name string) error {
 }
 
 // weigh lets pods have the CPU that they ask for on a machine that is busy: all of
-// them are one group beside each single process of the machine's root.
+// them are one group beside each single process of the machine's root. They weigh
+// as much as two of those, and no more: pods that burn all they can get must not
+// keep the API server from answering.
 func weigh(dir string) error {
-	for file, most := range map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"} {
+	for file, weight := range map[string]string{"cpu.shares": "2048", "cpu.weight": "200"} {
 		file = filepath.Join(dir, file)
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := os.WriteFile(file, []byte(most), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(weight), 0o644); err != nil {
 			return fmt.Errorf("giving the cluster's pods their CPU: %w", err)
 		}
 	}
