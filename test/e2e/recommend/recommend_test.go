@@ -141,7 +141,7 @@ func quickly() v1alpha1.PolicySpec {
 }
 
 // asksForWhatIsBurnt says whether the target is what the load program uses. CPU
-// has a quarter of tolerance for a busy machine, and memory some for the program
+// has half of it as tolerance, for the start that is among few samples, and memory some for the program
 // itself.
 func asksForWhatIsBurnt(r *v1alpha1.VerticalRecommendation) bool {
 	if len(r.Status.Containers) == 0 {
@@ -149,7 +149,7 @@ func asksForWhatIsBurnt(r *v1alpha1.VerticalRecommendation) bool {
 	}
 	target := r.Status.Containers[0].Target.Requests
 	return target.CPU != nil && target.Memory != nil &&
-		math.Abs(target.CPU.AsApproximateFloat64()-burnt) < burnt/4 &&
+		math.Abs(target.CPU.AsApproximateFloat64()-burnt) < burnt/2 &&
 		target.Memory.AsApproximateFloat64() >= held && target.Memory.AsApproximateFloat64() < held+40*mi
 }
 
