@@ -33,8 +33,7 @@ func (c *Controller) published(ctx context.Context) (published, error) {
 	all := make(published, len(list.Items))
 	for i := range list.Items {
 		r := &list.Items[i]
-		w := r.Spec.Workload
-		all[history.WorkloadKey{Namespace: r.Namespace, Kind: w.Kind, Name: w.Name}] = r
+		all[vrec.Workload(r)] = r
 	}
 	return all, nil
 }

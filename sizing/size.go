@@ -85,6 +85,9 @@ type Size struct {
 	Lower, Upper int64
 	// Uncapped is the need before anything bounded it.
 	Uncapped int64
+	// Unheeded is why the process would not follow the change of the limit while
+	// it runs; empty where it would, or the limit stays.
+	Unheeded v1alpha1.Reason
 }
 
 // Pair is a request and a limit; nil is unset.
@@ -158,6 +161,8 @@ type line struct {
 	uncapped             int64
 	floor, ceiling       bound
 	result               Pair
+	// unheeded is why the process would not follow the change of the limit.
+	unheeded v1alpha1.Reason
 }
 
 func newFit(p Pod) *fit {
@@ -226,7 +231,7 @@ func (f *fit) results() []Sized {
 
 // final puts the bounds around the request that came out.
 func (l *line) final() Size {
-	s := Size{Known: l.known, Current: l.current, Target: l.result, Uncapped: l.uncapped}
+	s := Size{Known: l.known, Current: l.current, Target: l.result, Uncapped: l.uncapped, Unheeded: l.unheeded}
 	if !l.known || l.result.Request == nil {
 		return s
 	}

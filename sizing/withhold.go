@@ -21,12 +21,13 @@ func (c *container) withhold() {
 		}
 		switch change(now, then) {
 		case verdict.StartOnly:
-			c.reason(v1alpha1.ReasonRuntimeNeedsRestart)
+			l.unheeded = v1alpha1.ReasonRuntimeNeedsRestart
 		case verdict.Pinned:
-			c.reason(v1alpha1.ReasonRuntimePinned)
+			l.unheeded = v1alpha1.ReasonRuntimePinned
 		default:
 			continue
 		}
+		c.reason(l.unheeded)
 		c.advice = append(c.advice, c.Verdict.AdviceFor(l.unit.resource)...)
 	}
 }

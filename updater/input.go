@@ -181,13 +181,7 @@ func TargetOf(status v1alpha1.VerticalRecommendationStatus, p effective.Policy) 
 }
 
 func wantWritten(r corev1.ResourceName, c *v1alpha1.ContainerRecommendation, most int64) Want {
-	of := func(a v1alpha1.Amounts) int64 {
-		q := a.Memory
-		if r == corev1.ResourceCPU {
-			q = a.CPU
-		}
-		return amount(r, q)
-	}
+	of := func(a v1alpha1.Amounts) int64 { return amount(r, a.For(r)) }
 	w := Want{
 		Size:  Size{Request: of(c.Target.Requests), Limit: of(c.Target.Limits)},
 		Lower: of(c.Lower), Upper: of(c.Upper), Max: most,
@@ -202,6 +196,24 @@ func wantWritten(r corev1.ResourceName, c *v1alpha1.ContainerRecommendation, mos
 		}
 	}
 	return w
+}
+
+// Learn raises the floors to what earlier decreases have taught. What was learned
+// before the given time has expired: what was too little then may be
+// enough by now.
+func (t *Target) Learn(floors []v1alpha1.Floor, since time.Time) {
+	for _, f := range floors {
+		if f.At.Time.Before(since) {
+			continue
+		}
+		for i := range t.Containers {
+			if c := &t.Containers[i]; c.Name == f.Container {
+				floor := &c.want(f.Resource).Floor
+				floor.Request = max(floor.Request, amount(f.Resource, f.Request))
+				floor.Limit = max(floor.Limit, amount(f.Resource, f.Limit))
+			}
+		}
+	}
 }
 
 // WantOf takes a want from a size that was just worked out.

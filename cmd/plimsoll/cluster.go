@@ -78,8 +78,7 @@ func (h *holdings) readRecommendations(ctx context.Context, c client.Reader, nam
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			w := r.Spec.Workload
-			h.recommendations[history.WorkloadKey{Namespace: r.Namespace, Kind: w.Kind, Name: w.Name}] = r
+			h.recommendations[vrec.Workload(r)] = r
 		}
 	}
 	return nil

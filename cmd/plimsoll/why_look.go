@@ -228,7 +228,7 @@ func takeTurns(all []updater.Input) {
 
 // PodsOf implements survey.Cluster.
 func (l *looker) PodsOf(_ context.Context, r *v1alpha1.VerticalRecommendation) ([]*corev1.Pod, error) {
-	return l.snapshot.Pods[survey.KeyOf(r)], nil
+	return l.snapshot.Pods[vrec.Workload(r)], nil
 }
 
 // PodsOn implements survey.Cluster.

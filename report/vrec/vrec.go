@@ -31,6 +31,11 @@ func Name(w history.WorkloadKey) string {
 	return strings.TrimRight(beginning, ".-") + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
+// Workload is what a VerticalRecommendation is for.
+func Workload(r *v1alpha1.VerticalRecommendation) history.WorkloadKey {
+	return history.WorkloadKey{Namespace: r.Namespace, Kind: r.Spec.Workload.Kind, Name: r.Spec.Workload.Name}
+}
+
 // Container is an item as it stands in a VerticalRecommendation.
 func Container(item *report.Item) v1alpha1.ContainerRecommendation {
 	c := v1alpha1.ContainerRecommendation{

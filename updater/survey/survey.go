@@ -13,14 +13,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/effective"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
-	"github.com/plimsoll-dev/plimsoll/sizing"
+	"github.com/plimsoll-dev/plimsoll/report/vrec"
 	"github.com/plimsoll-dev/plimsoll/updater"
 	"github.com/plimsoll-dev/plimsoll/workload"
 )
@@ -76,12 +75,7 @@ type Workload struct {
 var ErrNoPolicy = errors.New("no policy is in force for the workload")
 
 // Key is the workload's.
-func (w *Workload) Key() history.WorkloadKey { return KeyOf(w.Recommendation) }
-
-// KeyOf is the workload that a recommendation is for.
-func KeyOf(r *v1alpha1.VerticalRecommendation) history.WorkloadKey {
-	return history.WorkloadKey{Namespace: r.Namespace, Kind: r.Spec.Workload.Kind, Name: r.Spec.Workload.Name}
-}
+func (w *Workload) Key() history.WorkloadKey { return vrec.Workload(w.Recommendation) }
 
 // Workload surveys the workload of a recommendation. The error is ErrNoPolicy
 // where there is nothing to bring its pods to.
@@ -94,7 +88,7 @@ func (s *Surveyor) Workload(ctx context.Context, r *v1alpha1.VerticalRecommendat
 		return nil, err
 	}
 	w.Target = updater.TargetOf(r.Status, w.Policy)
-	w.learnt(now)
+	w.Target.Learn(r.Status.Floors, now.Add(-w.Policy.Window))
 	if s.ReadAt != nil {
 		at, loaded := s.ReadAt(w.Key())
 		if w.Target.ReadAt = at; !loaded {
@@ -151,35 +145,6 @@ func (s *Surveyor) policy(ctx context.Context, w *Workload) error {
 	w.Owner, w.Policy, w.source = object, effective.Resolve(*spec), spec.History.Source
 	w.AnnotateOwner = spec.GitOps.AnnotateWorkloads == v1alpha1.AnnotateAlways
 	return nil
-}
-
-// learnt adds the floors that earlier decreases have taught. They expire with the
-// window: what was too little then may be enough by now.
-func (w *Workload) learnt(now time.Time) {
-	for _, f := range w.Recommendation.Status.Floors {
-		if now.Sub(f.At.Time) > w.Policy.Window {
-			continue
-		}
-		for i := range w.Target.Containers {
-			c := &w.Target.Containers[i]
-			if c.Name != f.Container {
-				continue
-			}
-			want := &c.CPU
-			if f.Resource == corev1.ResourceMemory {
-				want = &c.Memory
-			}
-			want.Floor.Request = max(want.Floor.Request, amount(f.Resource, f.Request))
-			want.Floor.Limit = max(want.Floor.Limit, amount(f.Resource, f.Limit))
-		}
-	}
-}
-
-func amount(r corev1.ResourceName, q *resource.Quantity) int64 {
-	if q == nil {
-		return 0
-	}
-	return sizing.Amount(r, corev1.ResourceList{r: *q})
 }
 
 func (s *Surveyor) readSpace(ctx context.Context, w *Workload) error {
