@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/test/cluster/internal/supervisor"
+	"github.com/plimsoll-dev/plimsoll/test/loopback"
 )
 
 // The components, by the names of their binaries.
@@ -103,7 +104,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	}
 	if c.options.APIFromPods {
 		// The API server itself stays on loopback, where nobody else can reach it.
-		f := supervisor.Forward{Listen: kubernetesService + ":443", To: loopback(c.ports.apiServer)}
+		f := supervisor.Forward{Listen: kubernetesService + ":443", To: loopback.At(c.ports.apiServer)}
 		if err := c.supervisor.Forward(f); err != nil {
 			return err
 		}

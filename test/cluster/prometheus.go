@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/plimsoll-dev/plimsoll/test/loopback"
 )
 
 const prometheus = "prometheus"
@@ -21,7 +23,7 @@ func (c *Cluster) startPrometheus() error {
 	return c.run(prometheus, []string{
 		"--config.file=" + c.path("prometheus.yaml"),
 		"--storage.tsdb.path=" + c.path("prometheus"),
-		"--web.listen-address=" + loopback(c.ports.prometheus),
+		"--web.listen-address=" + loopback.At(c.ports.prometheus),
 		"--web.enable-lifecycle",
 	})
 }
@@ -94,7 +96,7 @@ func (c *Cluster) kubeletJob(path string) map[string]any {
 			"key_file":  c.certs.admin.key,
 		},
 		"static_configs": []any{map[string]any{
-			"targets": []string{loopback(c.ports.kubelet)},
+			"targets": []string{loopback.At(c.ports.kubelet)},
 			"labels":  map[string]string{"job": "kubelet", "node": NodeName, "metrics_path": path},
 		}},
 	}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/test/binaries"
+	"github.com/plimsoll-dev/plimsoll/test/loopback"
 )
 
 // Server is a running Prometheus server.
@@ -74,10 +74,11 @@ func Run(ctx context.Context, dir string) (*Server, error) {
 }
 
 func run(ctx context.Context, program, dir, config string) (*Server, error) {
-	address, err := freeAddress()
+	port, err := loopback.Port()
 	if err != nil {
 		return nil, err
 	}
+	address := loopback.At(port)
 	s := &Server{URL: "http://" + address, dir: dir, output: new(output), exited: make(chan struct{})}
 	s.cmd = exec.Command(program,
 		"--config.file="+config,
@@ -103,18 +104,6 @@ func run(ctx context.Context, program, dir, config string) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		return "", fmt.Errorf("freeing the port again: %w", err)
-	}
-	return address, nil
 }
 
 func (s *Server) awaitReady(ctx context.Context) error {

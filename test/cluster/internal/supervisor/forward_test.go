@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/plimsoll-dev/plimsoll/test/loopback"
 )
 
 func TestForwardPassesBothDirectionsToTheirEnd(t *testing.T) {
@@ -25,7 +27,7 @@ func TestForwardPassesBothDirectionsToTheirEnd(t *testing.T) {
 	}()
 
 	s, _ := launch(t)
-	at := freeAddress(t)
+	at := loopback.Address(t)
 	if err := s.Forward(Forward{Listen: at, To: server.Addr().String()}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +60,8 @@ func TestForwardListensWhereTheMachineHasNoAddressYet(t *testing.T) {
 
 func TestForwardToNobodyClosesTheConnection(t *testing.T) {
 	s, _ := launch(t)
-	at := freeAddress(t)
-	if err := s.Forward(Forward{Listen: at, To: freeAddress(t)}); err != nil {
+	at := loopback.Address(t)
+	if err := s.Forward(Forward{Listen: at, To: loopback.Address(t)}); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := net.Dial("tcp4", at)
@@ -70,15 +72,4 @@ func TestForwardToNobodyClosesTheConnection(t *testing.T) {
 	if _, err := io.ReadAll(conn); err != nil {
 		t.Errorf("reading gave %v, want the end", err)
 	}
-}
-
-// freeAddress is one on loopback that nobody listened on a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
