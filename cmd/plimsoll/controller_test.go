@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -12,11 +11,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +36,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
 	"github.com/plimsoll-dev/plimsoll/test/crd"
+	"github.com/plimsoll-dev/plimsoll/test/loopback"
+	"github.com/plimsoll-dev/plimsoll/test/process"
 )
 
 func TestControllerInACluster(t *testing.T) {
@@ -60,14 +59,15 @@ func TestControllerInACluster(t *testing.T) {
 }
 
 func leadsAndStops(t *testing.T, b *controllerBed) {
-	p := b.start(t, b.cluster.KubeconfigPath, "--pprof-address", freeAddress(t))
-	p.awaitOK(t, "/readyz")
-	p.awaitOK(t, "/healthz")
+	p := b.start(t, b.cluster.KubeconfigPath, "--pprof-address", loopback.Address(t))
+	p.AwaitOK(t, "/readyz")
+	p.AwaitOK(t, "/healthz")
 	holder := b.awaitHolder(t, func(holder string) bool { return holder != "" })
 	if host, err := os.Hostname(); err != nil || !strings.HasPrefix(holder, host) {
 		t.Errorf("the lease is held by %q on %q (%v)", holder, host, err)
 	}
-	for _, line := range p.stop(t, 0) {
+	p.Stop(t)
+	for line := range strings.SplitSeq(strings.TrimSpace(p.Log()), "\n") {
 		var entry struct{ Time, Level, Msg string }
 		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Level == "" || entry.Msg == "" {
 			t.Errorf("a line of the log is not structured: %s", line)
@@ -81,8 +81,8 @@ func leadsAndStops(t *testing.T, b *controllerBed) {
 func answersPolicies(t *testing.T, b *controllerBed) {
 	// With an hour between two looks, it is the policy that starts the second.
 	p := b.start(t, b.cluster.KubeconfigPath, "--interval", "1h")
-	p.awaitOK(t, "/readyz")
-	p.awaitMetric(t, `plimsoll_cycles_total{outcome="Succeeded"}`)
+	p.AwaitOK(t, "/readyz")
+	awaitCount(t, p, "plimsoll_cycles_total", "outcome", "Succeeded")
 	labels := map[string]string{"app": "web"}
 	b.create(t, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"},
@@ -105,13 +105,13 @@ func answersPolicies(t *testing.T, b *controllerBed) {
 		err := b.client.List(ctx, &all, client.InNamespace(b.namespace))
 		return len(all.Items) == 1, err
 	})
-	p.awaitMetric(t, `plimsoll_source_queries_total{outcome="Answered",source="prometheus"}`)
-	p.stop(t, 0)
+	awaitCount(t, p, "plimsoll_source_queries_total", "outcome", "Answered", "source", "prometheus")
+	p.Stop(t)
 }
 
 func guardsMetrics(t *testing.T, b *controllerBed) {
 	p := b.start(t, b.cluster.KubeconfigPath, "--metrics-secure=true")
-	p.awaitOK(t, "/readyz")
+	p.AwaitOK(t, "/readyz")
 	b.create(t, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: b.namespace},
 		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
@@ -131,7 +131,7 @@ func guardsMetrics(t *testing.T, b *controllerBed) {
 		{"a service account without rights", b.token(t, "stranger"), http.StatusForbidden},
 		{"a service account that may", b.token(t, "reader"), http.StatusOK},
 	} {
-		status, body := p.metrics(t, "https", tc.token)
+		status, body := protectedMetrics(t, p, tc.token)
 		if status != tc.want {
 			t.Errorf("%s gets %d, want %d", tc.who, status, tc.want)
 		}
@@ -140,62 +140,61 @@ func guardsMetrics(t *testing.T, b *controllerBed) {
 			t.Errorf("%s gets\n%s", tc.who, body)
 		}
 	}
-	p.stop(t, 0)
+	p.Stop(t)
 }
 
 func servesPlainMetrics(t *testing.T, b *controllerBed) {
 	p := b.start(t, b.cluster.KubeconfigPath)
-	p.awaitOK(t, "/readyz")
-	status, body := p.metrics(t, "http", "")
+	p.AwaitOK(t, "/readyz")
+	served := p.Read(t)
 	for _, name := range []string{"plimsoll_cycles_total", "go_goroutines", "process_resident_memory_bytes", "rest_client_requests_total", "leader_election_master_status"} {
-		if status != http.StatusOK || !strings.Contains(body, "\n"+name) {
-			t.Errorf("the answer is %d and lacks %s", status, name)
+		if len(served.Series(name)) == 0 {
+			t.Errorf("the answer lacks %s", name)
 		}
 	}
-	p.stop(t, 0)
+	p.Stop(t)
 }
 
 func takesOver(t *testing.T, b *controllerBed) {
 	first := b.start(t, b.cluster.KubeconfigPath)
 	leader := b.awaitHolder(t, func(holder string) bool { return holder != "" })
 	second := b.start(t, b.cluster.KubeconfigPath)
-	second.awaitOK(t, "/readyz")
-	second.awaitOK(t, "/healthz")
+	second.AwaitOK(t, "/readyz")
+	second.AwaitOK(t, "/healthz")
 	if holder := b.holder(t); holder != leader {
 		t.Errorf("with a second replica the holder is %q, before it was %q", holder, leader)
 	}
-	if cycles := second.metric(t, `plimsoll_cycles_total{outcome="Succeeded"}`); cycles != "0" {
-		t.Errorf("the replica that stands by has done %s cycles", cycles)
+	cycles := second.Read(t).Series("plimsoll_cycles_total", "outcome", "Succeeded")
+	if len(cycles) != 1 || cycles[0].GetCounter().GetValue() != 0 {
+		t.Errorf("the cycles of the replica that stands by are %v, want one count that is 0", cycles)
 	}
-	first.stop(t, 0)
+	first.Stop(t)
 	b.awaitHolder(t, func(holder string) bool { return holder != "" && holder != leader })
-	second.awaitMetric(t, `plimsoll_cycles_total{outcome="Succeeded"}`)
-	second.stop(t, 0)
+	awaitCount(t, second, "plimsoll_cycles_total", "outcome", "Succeeded")
+	second.Stop(t)
 }
 
 func needsRights(t *testing.T, b *controllerBed) {
 	server := b.kubeconfigFor(t, b.token(t, "nobody"))
 	p := b.start(t, server)
 	for _, want := range []string{"cannot list resource \\\"pods\\\"", "cannot list resource \\\"verticalpolicies\\\""} {
-		p.await(t, "the log to say "+want, func(context.Context) (bool, error) {
-			return strings.Contains(p.log.String(), want), nil
-		})
+		p.Await(t, "the log to say "+want, func(context.Context) bool { return strings.Contains(p.Log(), want) })
 	}
-	if status := p.get(t, "/readyz"); status != http.StatusInternalServerError {
+	if status := p.Status(t, "/readyz"); status != http.StatusInternalServerError {
 		t.Errorf("/readyz gives %d", status)
 	}
-	if status := p.get(t, "/healthz"); status != http.StatusOK {
+	if status := p.Status(t, "/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz gives %d, and no restart would help", status)
 	}
-	p.stop(t, 0)
+	p.Stop(t)
 }
 
 func keepsCheckpoint(t *testing.T, b *controllerBed) {
 	p := b.startWith(t, b.cluster.KubeconfigPath, "--metrics-server")
-	p.awaitOK(t, "/readyz")
-	p.awaitOK(t, "/healthz/metrics-server")
-	p.awaitMetric(t, `plimsoll_cycles_total{outcome="Succeeded"}`)
-	p.stop(t, 0)
+	p.AwaitOK(t, "/readyz")
+	p.AwaitOK(t, "/healthz/metrics-server")
+	awaitCount(t, p, "plimsoll_cycles_total", "outcome", "Succeeded")
+	p.Stop(t)
 	kept, err := b.cluster.Client.CoreV1().ConfigMaps(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=plimsoll"})
 	if err != nil || len(kept.Items) == 0 {
 		t.Errorf("the checkpoints are %v (%v)", kept.Items, err)
@@ -215,27 +214,25 @@ func stopsWithoutLease(t *testing.T, b *controllerBed) {
 	line := newTrunk(t, b.cluster.Config.Host)
 	first := b.start(t, b.kubeconfigVia(t, line.address()), lease...)
 	leader := b.awaitHolder(t, func(holder string) bool { return holder != "" })
-	first.awaitOK(t, "/readyz")
+	first.AwaitOK(t, "/readyz")
 	second := b.start(t, b.cluster.KubeconfigPath, lease...)
-	second.awaitOK(t, "/readyz")
+	second.AwaitOK(t, "/readyz")
 
 	line.hang()
 	b.awaitHolder(t, func(holder string) bool { return holder != leader })
-	select {
-	case <-first.exited:
-	default:
+	if !first.Ended() {
 		t.Error("another replica leads, and the one without a connection is still there")
 	}
-	log := first.awaitExit(t, exitError)
-	if !strings.Contains(strings.Join(log, "\n"), "leader election lost") {
-		t.Errorf("the log does not say why it ended:\n%s", strings.Join(log, "\n"))
+	first.AwaitExit(t, exitError)
+	if log := first.Log(); !strings.Contains(log, "leader election lost") {
+		t.Errorf("the log does not say why it ended:\n%s", log)
 	}
-	second.stop(t, 0)
+	second.Stop(t)
 }
 
 func TestWithoutAnAPIServerTheControllerDoesNotStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: 'https://%s'}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}", freeAddress(t))
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: 'https://%s'}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}", loopback.Address(t))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -418,113 +415,32 @@ func (b *controllerBed) kubeconfig(t *testing.T, change func(*clientcmdapi.Confi
 	return path
 }
 
-// process is a controller that runs on its own.
-type process struct {
-	health, address string
-	cmd             *exec.Cmd
-	log             lockedBuffer
-	exited          chan struct{}
-}
-
 // start starts a controller whose source is the bed's server.
-func (b *controllerBed) start(t *testing.T, kubeconfig string, args ...string) *process {
+func (b *controllerBed) start(t *testing.T, kubeconfig string, args ...string) *process.Controller {
 	t.Helper()
 	return b.startWith(t, kubeconfig, append([]string{"--prometheus", b.history}, args...)...)
 }
 
-// startWith starts a controller of the bed's namespace, which is killed at the
-// end of the test if it is still there.
-func (b *controllerBed) startWith(t *testing.T, kubeconfig string, args ...string) *process {
+// startWith starts this program as a controller of the bed's namespace.
+func (b *controllerBed) startWith(t *testing.T, kubeconfig string, args ...string) *process.Controller {
 	t.Helper()
-	p := &process{health: freeAddress(t), address: freeAddress(t), exited: make(chan struct{})}
-	p.cmd = exec.Command(os.Args[0], append([]string{
-		"controller", "--kubeconfig", kubeconfig, "--namespace", b.namespace,
-		"--health-address", p.health, "--metrics-address", p.address, "--metrics-secure=false",
-	}, args...)...)
-	p.cmd.Env = append(os.Environ(), asCommand+"=1")
-	p.cmd.Stderr = &p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait() // The code is read from the state.
-		close(p.exited)
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // It may have ended.
-		<-p.exited
-		if t.Failed() {
-			t.Logf("the log of a controller:\n%s", p.log.String())
-		}
-	})
-	return p
-}
-
-// stop asks the process to end as a kubelet does, and gives the lines of its log.
-func (p *process) stop(t *testing.T, code int) []string {
-	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	return p.awaitExit(t, code)
-}
-
-func (p *process) awaitExit(t *testing.T, code int) []string {
-	t.Helper()
-	select {
-	case <-p.exited:
-	case <-time.After(time.Minute):
-		t.Fatal("the controller does not end")
-	}
-	if got := p.cmd.ProcessState.ExitCode(); got != code {
-		t.Errorf("the exit code is %d, want %d", got, code)
-	}
-	return strings.Split(strings.TrimSpace(p.log.String()), "\n")
-}
-
-func (p *process) awaitOK(t *testing.T, path string) {
-	t.Helper()
-	p.await(t, path, func(context.Context) (bool, error) { return p.get(t, path) == http.StatusOK, nil })
-}
-
-// get is the status of a health check; 0 where nobody listens yet.
-func (p *process) get(t *testing.T, path string) int {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.health+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode
-}
-
-// awaitMetric waits until a metric of plain metrics is above 0.
-func (p *process) awaitMetric(t *testing.T, series string) {
-	t.Helper()
-	p.await(t, series, func(context.Context) (bool, error) {
-		value := p.metric(t, series)
-		return value != "" && value != "0", nil
+	return process.Start(t, process.Options{
+		Binary: os.Args[0], Env: []string{asCommand + "=1"},
+		Kubeconfig: kubeconfig, Namespace: b.namespace, Flags: args,
+		Every: lookEvery, Patience: patience,
 	})
 }
 
-func (p *process) metric(t *testing.T, series string) string {
+// awaitCount waits until series of a metric are above 0.
+func awaitCount(t *testing.T, p *process.Controller, name string, with ...string) {
 	t.Helper()
-	_, body := p.metrics(t, "http", "")
-	for line := range strings.Lines(body) {
-		if value, ok := strings.CutPrefix(line, series+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	p.Await(t, name+" to be counted", func(context.Context) bool { return p.Read(t).Sum(name, with...) > 0 })
 }
 
-func (p *process) metrics(t *testing.T, scheme, token string) (status int, body string) {
+// protectedMetrics is what somebody who has a token is answered.
+func protectedMetrics(t *testing.T, p *process.Controller, token string) (status int, body string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+p.address+"/metrics", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+p.Metrics+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -533,54 +449,33 @@ func (p *process) metrics(t *testing.T, scheme, token string) (status int, body 
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // Of its own making.
 	defer transport.CloseIdleConnections()
-	p.await(t, "an answer to "+req.URL.String(), func(context.Context) (bool, error) {
+	p.Await(t, "an answer to "+req.URL.String(), func(context.Context) bool {
 		resp, err := (&http.Client{Transport: transport}).Do(req)
 		if err != nil {
-			return false, nil // Not listening yet.
+			return false // Not listening yet.
 		}
 		defer resp.Body.Close()
 		text, err := io.ReadAll(resp.Body)
 		status, body = resp.StatusCode, string(text)
-		return true, err
+		return err == nil
 	})
 	return status, body
 }
 
-// await waits for something of a process that runs.
-func (p *process) await(t *testing.T, what string, ok wait.ConditionWithContextFunc) {
-	t.Helper()
-	await(t, what, func(ctx context.Context) (bool, error) {
-		select {
-		case <-p.exited:
-			return false, errors.New("the controller has ended")
-		default:
-			return ok(ctx)
-		}
-	})
-}
+const (
+	// lookEvery is short, since most of what is awaited takes no longer.
+	lookEvery = 20 * time.Millisecond
+	patience  = time.Minute
+)
 
 // await asks again and again until the answer is yes; nothing tells of these
 // changes.
 func await(t *testing.T, what string, ok wait.ConditionWithContextFunc) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, ok)
+	err := wait.PollUntilContextTimeout(t.Context(), lookEvery, patience, true, ok)
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatalf("waiting for %s: %v", what, err)
 	}
-}
-
-// freeAddress is an address on loopback where nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
 }
 
 // trunk forwards connections, until it hangs: it then takes more and lets
@@ -660,22 +555,4 @@ func (k *trunk) copy(to io.Writer, from io.Reader) {
 			return
 		}
 	}
-}
-
-// lockedBuffer is written by one goroutine while another reads.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/test/binaries"
 	"github.com/plimsoll-dev/plimsoll/test/loopback"
+	"github.com/plimsoll-dev/plimsoll/test/process"
 )
 
 // Server is a running Prometheus server.
@@ -90,8 +91,7 @@ func run(ctx context.Context, program, dir, config string) (*Server, error) {
 		"--log.level=warn",
 	)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
-	// The server dies with the test, however that ends.
-	s.cmd.SysProcAttr = childAttributes()
+	process.EndWithParent(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}

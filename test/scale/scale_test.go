@@ -17,6 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
 	"github.com/plimsoll-dev/plimsoll/test/crd"
+	"github.com/plimsoll-dev/plimsoll/test/process"
 )
 
 var deployments = flag.Int("deployments", 2000, "how many Deployments of five pods the cluster of the benchmark has")
@@ -57,7 +58,7 @@ func BenchmarkController(b *testing.B) {
 	history := newServer(large)
 	listener := httptest.NewServer(history)
 	b.Cleanup(listener.Close)
-	bench := &bench{process: start(b, c.KubeconfigPath, listener.URL), history: history}
+	bench := &bench{controller: start(b, c.KubeconfigPath, listener.URL), history: history}
 
 	b.Run("first", func(b *testing.B) { bench.measure(b, 1) })
 	b.Run("idle", func(b *testing.B) { bench.steady(b, 12) })
@@ -88,17 +89,17 @@ func newClient(b *testing.B, config *rest.Config) client.Client {
 
 // bench is a controller at work, and what it was like when it was last looked at.
 type bench struct {
-	*process
-	history *server
-	last    reading
-	sent    int64
+	controller *process.Controller
+	history    *server
+	last       process.Reading
+	sent       int64
 }
 
 // steady measures passes that have nothing to write.
 func (m *bench) steady(b *testing.B, passes int) {
 	before := m.last
 	m.measure(b, passes)
-	if n := m.last.writes() - before.writes(); n != 0 {
+	if n := writes(m.last) - writes(before); n != 0 {
 		b.Errorf("nothing has changed, and %v requests wrote to the API server", n)
 	}
 }
@@ -108,16 +109,16 @@ func (m *bench) measure(b *testing.B, passes int) {
 	heap := 0.0
 	now := m.last
 	for i := range passes {
-		now = m.awaitCycles(b, m.last.cycles()+float64(i+1))
-		if h := now.sum("go_memstats_heap_alloc_bytes"); i == 0 || h < heap {
+		now = m.controller.AwaitCycles(b, m.last, i+1)
+		if h := now.Sum("go_memstats_heap_alloc_bytes"); i == 0 || h < heap {
 			heap = h
 		}
 	}
-	since := func(name string, with ...string) float64 { return now.sum(name, with...) - m.last.sum(name, with...) }
+	since := func(name string, with ...string) float64 { return now.Sum(name, with...) - m.last.Sum(name, with...) }
 	if failed := since("plimsoll_cycles_total", "outcome", "Failed"); failed > 0 {
 		b.Errorf("%v passes failed", failed)
 	}
-	if got := now.sum("plimsoll_workloads", "state", "Recommended"); got != float64(m.history.size.deployments) {
+	if got := now.Sum("plimsoll_workloads", "state", "Recommended"); got != float64(m.history.size.deployments) {
 		b.Errorf("%v of %d workloads have a recommendation", got, m.history.size.deployments)
 	}
 	n := float64(passes)       // A policy that was just written may have started one more, which finds nothing new.
@@ -125,10 +126,10 @@ func (m *bench) measure(b *testing.B, passes int) {
 	for unit, value := range map[string]float64{
 		"pass-s": since("plimsoll_cycle_seconds") / n, "load-s/pass": since("plimsoll_history_load_seconds") / n,
 		"cpu-s/pass": since("process_cpu_seconds_total") / n,
-		"peak-MB":    m.peakMB(b), "rss-MB": now.sum("process_resident_memory_bytes") / 1e6,
-		"heap-MB": heap / 1e6, "history-MB": now.sum("plimsoll_history_bytes") / 1e6,
-		"goroutines": now.sum("go_goroutines"),
-		"reads/pass": (now.reads() - m.last.reads()) / n, "writes": now.writes() - m.last.writes(),
+		"peak-MB":    peakMB(b, m.controller.PID()), "rss-MB": now.Sum("process_resident_memory_bytes") / 1e6,
+		"heap-MB": heap / 1e6, "history-MB": now.Sum("plimsoll_history_bytes") / 1e6,
+		"goroutines": now.Sum("go_goroutines"),
+		"reads/pass": (reads(now) - reads(m.last)) / n, "writes": writes(now) - writes(m.last),
 		"queries/pass":     since("plimsoll_source_queries_total") / n,
 		"received-MB/pass": float64(m.history.sent.Load()-m.sent) / 1e6 / n,
 		"loaded/pass":      since("plimsoll_history_loaded_workloads_total") / n,

@@ -101,7 +101,7 @@ func deferred(t *testing.T, s *service) {
 	t.Logf("given back, and a part taken, %v after it was deferred", time.Since(began).Round(time.Second))
 	s.wantSent(t, corev1.ResourceCPU, append(before, "900m", "300m", "400m")...)
 	s.AwaitEvent(t, pod, string(v1alpha1.ReasonResizeDeferred), "900m → 300m")
-	if n := s.controller.Sum("plimsoll_resizes_total", `outcome="Deferred"`, `resource="cpu"`, `direction="Up"`); n != 1 {
+	if n := s.controller.Sum("plimsoll_resizes_total", "outcome", "Deferred", "resource", "cpu", "direction", "Up"); n != 1 {
 		t.Errorf("%v resizes are counted as deferred, want the one", n)
 	}
 }

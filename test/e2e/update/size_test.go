@@ -47,7 +47,7 @@ func walksDown(t *testing.T, b *bed) {
 		}
 	}
 	for _, r := range []string{"cpu", "memory"} {
-		if n := b.controller.Sum("plimsoll_resizes_total", `direction="Down"`, `resource="`+r+`"`, `outcome="Done"`, `reason="AboveNeed"`); n < 2 {
+		if n := b.controller.Sum("plimsoll_resizes_total", "direction", "Down", "resource", r, "outcome", "Done", "reason", "AboveNeed"); n < 2 {
 			t.Errorf("%v decreases of %s are counted, want the two that were made", n, r)
 		}
 	}
