@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/test/loopback"
+	"github.com/plimsoll-dev/plimsoll/test/process/orphan"
 )
 
 // Options say what is run, and how patiently it is waited for.
@@ -60,7 +61,7 @@ func Start(t testing.TB, o Options) *Controller {
 	}, o.Flags...)...)
 	c.cmd.Env = append(os.Environ(), o.Env...)
 	c.cmd.Stderr = &c.log
-	EndWithParent(c.cmd)
+	orphan.Prevent(c.cmd)
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

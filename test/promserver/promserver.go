@@ -21,7 +21,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/test/binaries"
 	"github.com/plimsoll-dev/plimsoll/test/loopback"
-	"github.com/plimsoll-dev/plimsoll/test/process"
+	"github.com/plimsoll-dev/plimsoll/test/process/orphan"
 )
 
 // Server is a running Prometheus server.
@@ -91,7 +91,7 @@ func run(ctx context.Context, program, dir, config string) (*Server, error) {
 		"--log.level=warn",
 	)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
-	process.EndWithParent(s.cmd)
+	orphan.Prevent(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
