@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/plimsoll-dev/plimsoll/test/load/wire"
 )
 
@@ -125,7 +127,7 @@ func (s *state) report(now time.Time) wire.Report {
 		NumCPU:         runtime.NumCPU(),
 		CPUCoresWanted: s.settings.CPUCores,
 		Workers:        s.workers(),
-		CPUSeconds:     cpuTime(0).Seconds(),
+		CPUSeconds:     cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID).Seconds(),
 		HeldBytes:      s.memory.bytes,
 		FileBytes:      s.file.bytes,
 		Cgroup:         readCgroup(s.cgroup),
