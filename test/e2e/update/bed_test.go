@@ -172,8 +172,14 @@ func pinned(name, cpu, memory string) v1alpha1.ContainerPolicy {
 // pin changes the service's policy to one size of the container app.
 func (s *service) pin(t *testing.T, cpu, memory string) {
 	t.Helper()
+	s.bound(t, pinned(app, cpu, memory))
+}
+
+// bound changes the service's policy to one of its container.
+func (s *service) bound(t *testing.T, c v1alpha1.ContainerPolicy) {
+	t.Helper()
 	before := s.policy.DeepCopy()
-	s.policy.Spec.Containers = []v1alpha1.ContainerPolicy{pinned(app, cpu, memory)}
+	s.policy.Spec.Containers = []v1alpha1.ContainerPolicy{c}
 	if err := s.Client.Patch(t.Context(), s.policy, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}

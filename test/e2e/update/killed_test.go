@@ -9,11 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/test/e2e/podtest"
 	"github.com/plimsoll-dev/plimsoll/test/e2e/running"
+	"github.com/plimsoll-dev/plimsoll/test/load"
+	"github.com/plimsoll-dev/plimsoll/test/load/wire"
 	"github.com/plimsoll-dev/plimsoll/updater"
 	"github.com/plimsoll-dev/plimsoll/updater/survey"
 )
@@ -76,6 +79,39 @@ func killedThrough(t *testing.T, s *service) {
 		t.Errorf("the resize ended as %+v, want it done", last)
 	}
 	s.wantSent(t, corev1.ResourceCPU, append(before, "100m")...)
+}
+
+// watchedService is one whose decreases are watched for an hour, and which grows
+// once in that time: what comes back is a rollback.
+func (b *bed) watchedService(t *testing.T) *service {
+	t.Helper()
+	container := program(wire.Settings{}, load.Requests("150m", "32Mi"), load.Limits("150m", ""))
+	return b.service(t, one(container), func(p *v1alpha1.PolicySpec) {
+		p.Containers = []v1alpha1.ContainerPolicy{pinned(app, "200m", "32Mi")}
+		p.Update.Increase.CooldownSeconds = ptr.To(int32(3600))
+		p.Update.Decrease = v1alpha1.Decrease{MaxStepPercent: ptr.To(int32(100)), CPUCooldownSeconds: ptr.To(int32(3600))}
+	})
+}
+
+// The decrease does harm while there is no controller, and the next one knows
+// from the pod alone what there was before.
+func killedWhileWatching(t *testing.T, s *service) {
+	pod := s.pod(t)
+	s.awaitSize(t, pod, app, size{cpu: "200m"})
+	s.bound(t, bounded(app, [2]string{"50m", "200m"}, [2]string{"32Mi", "32Mi"}))
+	s.awaitSize(t, pod, app, size{cpu: "50m"})
+	s.controller.Kill()
+	busy := 0.15
+	if _, err := load.At(pod.Status.PodIP, 0).Change(t.Context(), wire.Change{CPUCores: &busy}); err != nil {
+		t.Fatal(err)
+	}
+
+	s.start()
+	s.awaitSize(t, pod, app, size{cpu: "200m"})
+	s.awaitThrottled(t, pod, 10)
+	s.AwaitEvent(t, pod, string(v1alpha1.ReasonRolledBack), "50m → 200m")
+	s.controller.AwaitCycles(2)
+	s.wantSent(t, corev1.ResourceCPU, "200m", "50m", "200m")
 }
 
 // awaitAsked waits until the pod's spec asks for so much CPU.

@@ -9,7 +9,7 @@ import "testing"
 // other, then those that need the whole node or another controller.
 func TestPodsAreBroughtToTheirTargets(t *testing.T) {
 	b := newBed(t)
-	last := b.lastService(t)
+	last, watched := b.lastService(t), b.watchedService(t)
 	t.Run("beside each other", func(t *testing.T) {
 		for name, scenario := range map[string]func(*testing.T, *bed){
 			"too large walks down in steps":                      walksDown,
@@ -29,16 +29,18 @@ func TestPodsAreBroughtToTheirTargets(t *testing.T) {
 	last.pod(t)
 	for _, s := range []struct {
 		name string
+		of   *service
 		run  func(*testing.T, *service)
 	}{
-		{"a full node is waited for", fullNode},
-		{"a deferred claim is given back, and what fits is taken", deferred},
-		{"killed before the patch was accepted", killedBeforePatch},
-		{"killed before the kubelet has answered", killedBeforeDone},
-		{"what came true while nobody looked is noted", killedThrough},
-		{"the switch holds, and lets go", switched},
+		{"killed while a decrease is watched", watched, killedWhileWatching},
+		{"a full node is waited for", last, fullNode},
+		{"a deferred claim is given back, and what fits is taken", last, deferred},
+		{"killed before the patch was accepted", last, killedBeforePatch},
+		{"killed before the kubelet has answered", last, killedBeforeDone},
+		{"what came true while nobody looked is noted", last, killedThrough},
+		{"the switch holds, and lets go", last, switched},
 	} {
-		if !t.Run(s.name, func(t *testing.T) { s.run(t, last) }) {
+		if !t.Run(s.name, func(t *testing.T) { s.run(t, s.of) }) {
 			return // The next one rests on where the pod is.
 		}
 	}
