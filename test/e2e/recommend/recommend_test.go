@@ -141,15 +141,14 @@ func quickly() v1alpha1.PolicySpec {
 }
 
 // asksForWhatIsBurnt says whether the target is what the load program uses. CPU
-// has half of it as tolerance, for the start that is among few samples, and memory some for the program
-// itself.
+// has a fifth of it as tolerance, and memory some for the program itself.
 func asksForWhatIsBurnt(r *v1alpha1.VerticalRecommendation) bool {
 	if len(r.Status.Containers) == 0 {
 		return false
 	}
 	target := r.Status.Containers[0].Target.Requests
 	return target.CPU != nil && target.Memory != nil &&
-		math.Abs(target.CPU.AsApproximateFloat64()-burnt) < burnt/2 &&
+		math.Abs(target.CPU.AsApproximateFloat64()-burnt) < burnt/5 &&
 		target.Memory.AsApproximateFloat64() >= held && target.Memory.AsApproximateFloat64() < held+40*mi
 }
 
