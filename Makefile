@@ -9,7 +9,7 @@ COUNT     ?= 1
 TOOL      := $(GO) tool -modfile=test/tools/lint/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build image binaries test e2e e2e-controller peers browser install-test scale generate verify fmt lint bench golden fuzz cluster cluster-down
+.PHONY: help build image binaries test e2e peers browser install-test scale generate verify fmt lint bench golden fuzz cluster cluster-down
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,11 +33,7 @@ test: ## unit tests, and tests against real servers that Go alone can build
 
 e2e: binaries ## tests against a real kubelet (root; installs runc, iptables and CNI plugins where missing)
 	test/cluster/install.sh
-	$(GO) test -p 1 -tags e2e -count=1 -timeout 40m ./test/cluster/... ./test/e2e ./test/e2e/resizeapi
-
-e2e-controller: binaries ## the controller, the updater and the image on a real kubelet, as e2e; not yet in CI
-	test/cluster/install.sh
-	$(GO) test -p 1 -tags e2e -count=1 -timeout 40m ./test/e2e/recommend ./test/e2e/update
+	$(GO) test -p 1 -tags e2e -count=1 -timeout 40m ./test/cluster/... ./test/e2e/...
 	cd test/install && $(GO) test -tags e2e -count=1 -timeout 40m -run TestImageRunsUnderItsOwnServiceAccount ./...
 
 browser: ## the HTML report in headless Chromium, a module of its own (installs Debian's as root where missing)
