@@ -5,6 +5,7 @@ package effective
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -128,9 +129,9 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 		Profile:          r.profile,
 		Mode:             mode,
 		Scope:            choose(&r, "scope", spec.Scope, v1alpha1.ScopeWorkload),
-		Window:           days(r.number("history.windowDays", spec.History.WindowDays, 8, false)),
+		Window:           days(r.number("history.windowDays", spec.History.WindowDays, v1alpha1.DefaultWindowDays, false)),
 		Step:             seconds(r.number("history.stepSeconds", spec.History.StepSeconds, 300, false)),
-		Minimum:          days(r.number("history.minimumDays", spec.History.MinimumDays, 3, false)),
+		Minimum:          days(r.number("history.minimumDays", spec.History.MinimumDays, defaultMinimumDays, false)),
 		MinChangePercent: r.number("update.minChangePercent", spec.Update.MinChangePercent, params.minChange, true),
 		Pace: Pace{
 			IncreaseCooldown:       seconds(r.number("update.increase.cooldownSeconds", spec.Update.Increase.CooldownSeconds, 60, false)),
@@ -159,6 +160,27 @@ func Resolve(spec v1alpha1.PolicySpec) Policy {
 	}
 	p.Update = r.update(spec.Update)
 	p.Origins = r.origins
+	return p.WithWindow(p.Window)
+}
+
+// defaultMinimumDays is how much history a decrease needs where the policy does
+// not say, and where the window is not shorter.
+const defaultMinimumDays = 3
+
+// WithWindow is the policy with another window. A minimum that the policy does
+// not write is no more than it: else nothing would ever be lowered.
+func (p Policy) WithWindow(window time.Duration) Policy {
+	p.Window = window
+	if p.spec.History.MinimumDays != nil {
+		return p
+	}
+	p.Minimum = min(days(defaultMinimumDays), window)
+	p.Origins = slices.Clone(p.Origins)
+	for i := range p.Origins {
+		if o := &p.Origins[i]; o.Field == "history.minimumDays" {
+			o.Value = fmt.Sprintf("%.4g", p.Minimum.Hours()/24)
+		}
+	}
 	return p
 }
 

@@ -1,6 +1,8 @@
 package effective
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +29,22 @@ func TestTheZeroPolicyIsBalancedAndRecommends(t *testing.T) {
 		c.Memory.Percentile != 100 || c.Memory.MarginPercent != 15 || c.Memory.Min != 16<<20 ||
 		c.OOMBumpPercent != 20 || c.OOMBumpBytes != 100<<20 || c.CoreMultiple != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestAnUnwrittenMinimumIsNoLongerThanTheWindow(t *testing.T) {
+	for window, want := range map[int32]string{1: "1", 2: "2", 3: "3", 30: "3"} {
+		p := Resolve(v1alpha1.PolicySpec{History: v1alpha1.History{WindowDays: number(window)}})
+		if got := p.Minimum.Hours() / 24; fmt.Sprint(got) != want {
+			t.Errorf("a window of %d days: a decrease needs %g, want %s", window, got, want)
+		}
+		if !slices.Contains(p.Origins, Origin{"history.minimumDays", want, "default"}) {
+			t.Errorf("a window of %d days: the minimum does not say %s: %v", window, want, p.Origins)
+		}
+	}
+	p := Resolve(v1alpha1.PolicySpec{History: v1alpha1.History{MinimumDays: number(2)}}).WithWindow(36 * time.Hour)
+	if p.Window != 36*time.Hour || p.Minimum != 48*time.Hour {
+		t.Errorf("a minimum that is written became %s of a window of %s", p.Minimum, p.Window)
 	}
 }
 

@@ -230,7 +230,7 @@ const (
 
 // History is what a recommendation is based on.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minimumDays) || !has(self.windowDays) || self.minimumDays <= self.windowDays",message="must not be more than windowDays, or nothing would ever be lowered; write windowDays or less",fieldPath=".minimumDays"
+// +kubebuilder:validation:XValidation:rule="!has(self.minimumDays) || self.minimumDays <= (has(self.windowDays) ? self.windowDays : 8)",message="must not be more than windowDays (8 where it is not written), or nothing would ever be lowered; write windowDays or less",fieldPath=".minimumDays"
 type History struct {
 	// source is the name of a source in the controller's configuration, never
 	// a URL; empty is the default source.
@@ -249,12 +249,15 @@ type History struct {
 	// +kubebuilder:validation:Maximum=3600
 	StepSeconds *int32 `json:"stepSeconds,omitempty"`
 	// minimumDays is how much history a decrease needs; recommendations and
-	// increases need none. Default: 3.
+	// increases need none. Default: 3, or windowDays where that is less.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=92
 	MinimumDays *int32 `json:"minimumDays,omitempty"`
 }
+
+// DefaultWindowDays is windowDays where it is not written.
+const DefaultWindowDays = 8
 
 // ContainerPolicy is the settings of one container, or of all others.
 type ContainerPolicy struct {

@@ -133,9 +133,13 @@ func (h History) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, within(path.Child("windowDays"), h.WindowDays, 1, 92)...)
 	errs = append(errs, within(path.Child("stepSeconds"), h.StepSeconds, 10, 3600)...)
 	errs = append(errs, within(path.Child("minimumDays"), h.MinimumDays, 0, 92)...)
-	if h.WindowDays != nil && h.MinimumDays != nil && *h.MinimumDays > *h.WindowDays {
+	window := int32(DefaultWindowDays)
+	if h.WindowDays != nil {
+		window = *h.WindowDays
+	}
+	if h.MinimumDays != nil && *h.MinimumDays > window {
 		errs = append(errs, field.Invalid(path.Child("minimumDays"), *h.MinimumDays,
-			fmt.Sprintf("is more than windowDays (%d), so that nothing would ever be lowered; write %d or less", *h.WindowDays, *h.WindowDays)))
+			fmt.Sprintf("is more than windowDays (%d), so that nothing would ever be lowered; write %d or less", window, window)))
 	}
 	return errs
 }

@@ -88,6 +88,7 @@ func TestPolicies(t *testing.T) {
 		"a boost by factor and by value":     {target + "  startup: {cpu: {factorPercent: 300, value: \"2\"}}\n", []string{"spec.startup.cpu"}},
 		"a boost that never ends":            {target + "  startup: {cpu: {factorPercent: 300}, until: After}\n", []string{"spec.startup.afterSeconds"}},
 		"more minimum than window":           {target + "  history: {windowDays: 2, minimumDays: 3}\n", []string{"spec.history.minimumDays"}},
+		"more minimum than default window":   {target + "  history: {minimumDays: 9}\n", []string{"spec.history.minimumDays"}},
 		"two entries for one container":      {target + "  containers: [{name: app}, {name: app}]\n", []string{"spec.containers[1]"}},
 	} {
 		t.Run(name, func(t *testing.T) { checkPaths(t, decode(t, head+tc.spec), tc.want) })

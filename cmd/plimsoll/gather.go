@@ -166,7 +166,7 @@ func (s *settings) policyFor(set *workload.Set, t *workload.Target, g *gathered)
 	s.edit(&spec)
 	p = effective.Resolve(spec)
 	if s.window > 0 {
-		p.Window = s.window
+		p = p.WithWindow(s.window)
 	}
 	if s.step > 0 {
 		p.Step = s.step

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 )
@@ -114,9 +115,11 @@ func apply(p *v1alpha1.PolicySpec, spec []policyEdit, containers []func(*v1alpha
 	p.Containers = edited
 }
 
-// refusal is what validation says of a policy that consists of the flags.
+// refusal is what validation says of a policy that consists of the flags, over
+// the longest window: the policies in force may have any.
 func refusal(edit policyEdit) error {
 	p := v1alpha1.ClusterVerticalPolicy{Spec: v1alpha1.ClusterVerticalPolicySpec{NamespaceSelector: &metav1.LabelSelector{}}}
+	p.Spec.History.WindowDays = ptr.To(int32(92))
 	edit(&p.Spec.PolicySpec)
 	if errs := p.Validate(); len(errs) > 0 {
 		return fmt.Errorf("flags that make a policy: %w", errs.ToAggregate())

@@ -273,6 +273,10 @@ var histories = map[string]refused{
 	"with no minimum":                     {"minimumDays: 0", nil},
 	"with as long a minimum as window":    {"windowDays: 2, minimumDays: 2", nil},
 	"with a minimum longer than a window": {"windowDays: 2, minimumDays: 3", []string{"minimumDays"}},
+	"with the default window as minimum":  {"minimumDays: 8", nil},
+	"with more than the default window":   {"minimumDays: 9", []string{"minimumDays"}},
+	"with a window that allows more":      {"windowDays: 9, minimumDays: 9", nil},
+	"of a window below the usual minimum": {"windowDays: 1", nil},
 }
 
 var containers = map[string]refused{
