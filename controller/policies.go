@@ -76,15 +76,28 @@ func samePolicyCondition(a, b metav1.Condition) bool {
 
 // policyConditions are what a policy's status says in a word each.
 func (c *Controller) policyConditions(state *workload.PolicyState, spec *v1alpha1.PolicySpec) []metav1.Condition {
-	conflict := condition(v1alpha1.ConditionConflict, false, v1alpha1.ReasonNoConflict, "")
-	if len(state.Lost) > 0 {
-		conflict = condition(v1alpha1.ConditionConflict, true, v1alpha1.ReasonPolicyConflict, describeLosses(state.Lost))
-	}
 	found := condition(v1alpha1.ConditionTargetFound, state.Found == v1alpha1.ReasonTargetFound, state.Found, state.FoundMessage)
-	return []metav1.Condition{c.policyReady(state, spec, found), found, conflict}
+	conflict := policyConflict(state)
+	return []metav1.Condition{c.policyReady(state, spec, found, conflict), found, conflict}
 }
 
-func (c *Controller) policyReady(state *workload.PolicyState, spec *v1alpha1.PolicySpec, found metav1.Condition) metav1.Condition {
+// policyConflict says whether other policies take workloads from this one. Those
+// that speak of them more closely are meant to.
+func policyConflict(state *workload.PolicyState) metav1.Condition {
+	overridden, isOverridden := state.Overridden()
+	conflict, isConflict := state.Conflict()
+	switch {
+	case isConflict && isOverridden:
+		return condition(v1alpha1.ConditionConflict, true, v1alpha1.ReasonPolicyConflict, conflict+"; as is meant, "+overridden)
+	case isConflict:
+		return condition(v1alpha1.ConditionConflict, true, v1alpha1.ReasonPolicyConflict, conflict)
+	case isOverridden:
+		return condition(v1alpha1.ConditionConflict, false, v1alpha1.ReasonOverridden, overridden)
+	}
+	return condition(v1alpha1.ConditionConflict, false, v1alpha1.ReasonNoConflict, "")
+}
+
+func (c *Controller) policyReady(state *workload.PolicyState, spec *v1alpha1.PolicySpec, found, conflict metav1.Condition) metav1.Condition {
 	source := spec.History.Source
 	_, known := c.Sources[source]
 	switch {
@@ -94,8 +107,10 @@ func (c *Controller) policyReady(state *workload.PolicyState, spec *v1alpha1.Pol
 		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonUnknownSource, c.unknownSource(source))
 	case found.Status != metav1.ConditionTrue:
 		return condition(v1alpha1.ConditionReady, false, v1alpha1.Reason(found.Reason), found.Message)
+	case len(state.Targets) == 0 && conflict.Status == metav1.ConditionTrue:
+		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonPolicyConflict, conflict.Message)
 	case len(state.Targets) == 0:
-		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonPolicyConflict, describeLosses(state.Lost))
+		return condition(v1alpha1.ConditionReady, true, v1alpha1.ReasonOverridden, conflict.Message)
 	}
 	if effective.Resolve(*spec).InPlace() && !c.InPlace {
 		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonUpdatesOff,
@@ -113,19 +128,6 @@ func (c *Controller) unknownSource(name string) string {
 	slices.Sort(known)
 	return fmt.Sprintf("the controller's configuration has no source %q; write one of %s in spec.history.source, or nothing for %s",
 		name, strings.Join(known, ", "), c.Default)
-}
-
-func describeLosses(losses []workload.Loss) string {
-	const most = 5
-	said := make([]string, 0, most)
-	for _, l := range losses[:min(len(losses), most)] {
-		said = append(said, fmt.Sprintf("%s is taken by %s", l.Workload, l.Winner))
-	}
-	text := strings.Join(said, "; ")
-	if more := len(losses) - most; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return text
 }
 
 // announce makes an event of each condition that turned, or turned bad for

@@ -41,6 +41,10 @@ type Loss struct {
 	Workload history.WorkloadKey
 	// Winner is the policy in force, such as "VerticalPolicy shop/web".
 	Winner string
+	// Outranked means that the winner speaks of the workload more closely, as a
+	// ref does beside a selector, or a namespace's policy beside the cluster's.
+	// That is what precedence is for, and no conflict.
+	Outranked bool
 }
 
 // Resolve finds the policy in force for every target, as PolicyFor does, and
@@ -66,7 +70,7 @@ func (s *Set) Resolve() Resolution {
 		winner.Targets = append(winner.Targets, t.WorkloadKey)
 		for _, loser := range all[1:] {
 			lost := &states[loser.at].Lost
-			*lost = append(*lost, Loss{t.WorkloadKey, all[0].title})
+			*lost = append(*lost, Loss{t.WorkloadKey, all[0].title, all[0].rank != loser.rank})
 		}
 	}
 	for i := range states {
@@ -122,11 +126,25 @@ func counted(n int) string {
 const maxWinners = 5
 
 // Conflict is a sentence that names the policies which take workloads from this
-// one, and false where none does.
+// one by nothing but their age or name, and false where none does.
 func (p *PolicyState) Conflict() (message string, ok bool) {
+	return p.losses(func(l Loss) bool { return !l.Outranked })
+}
+
+// Overridden is a sentence that names the policies which take workloads from this
+// one since they speak of them more closely, and false where none does.
+func (p *PolicyState) Overridden() (message string, ok bool) {
+	return p.losses(func(l Loss) bool { return l.Outranked })
+}
+
+// losses is a sentence about some of the workloads that others take.
+func (p *PolicyState) losses(wanted func(Loss) bool) (message string, ok bool) {
 	var winners []string
 	count, example := map[string]int{}, map[string]history.WorkloadKey{}
 	for _, l := range p.Lost {
+		if !wanted(l) {
+			continue
+		}
 		if count[l.Winner]++; count[l.Winner] == 1 {
 			winners = append(winners, l.Winner)
 			example[l.Winner] = l.Workload

@@ -145,7 +145,10 @@ func TestARefMayNameAnOwner(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("in force (-want +got):\n%s", diff)
 	}
-	message, _ := state(t, resolved, "rest").Conflict()
+	if message, ok := state(t, resolved, "rest").Conflict(); ok {
+		t.Errorf("precedence is a conflict: %s", message)
+	}
+	message, _ := state(t, resolved, "rest").Overridden()
 	if want := "VerticalPolicy shop/first takes precedence for StatefulSet shop/kafka-a; VerticalPolicy shop/kafka takes precedence for StatefulSet shop/kafka-b"; message != want {
 		t.Errorf("got %q, want %q", message, want)
 	}
@@ -213,7 +216,7 @@ func TestResolveAgreesWithPolicyFor(t *testing.T) {
 func TestAConflictNamesFewWinners(t *testing.T) {
 	lost := func(winner string, names ...string) (all []Loss) {
 		for _, n := range names {
-			all = append(all, Loss{history.WorkloadKey{Namespace: "shop", Kind: KindDeployment, Name: n}, winner})
+			all = append(all, Loss{history.WorkloadKey{Namespace: "shop", Kind: KindDeployment, Name: n}, winner, false})
 		}
 		return all
 	}

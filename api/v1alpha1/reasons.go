@@ -110,8 +110,12 @@ const (
 	ReasonIgnored Reason = "Ignored"
 	// InvalidPolicy: the policy is not valid; nothing is done with it.
 	ReasonInvalidPolicy Reason = "InvalidPolicy"
-	// PolicyConflict: another policy takes precedence.
+	// PolicyConflict: another policy that speaks of the workload as closely takes
+	// precedence, since it is older or its name comes first.
 	ReasonPolicyConflict Reason = "PolicyConflict"
+	// Overridden: policies that speak of the workloads more closely are in force in
+	// this one's stead, as is meant.
+	ReasonOverridden Reason = "Overridden"
 	// HPAConflict: an autoscaler's utilisation target uses this resource.
 	ReasonHPAConflict Reason = "HPAConflict"
 	// TargetNotFound: nothing in the cluster matches the policy's target.

@@ -427,8 +427,8 @@ const (
 	ConditionReady = "Ready"
 	// ConditionTargetFound, on a policy: it targets at least one workload.
 	ConditionTargetFound = "TargetFound"
-	// ConditionConflict, on a policy: another policy takes precedence for some
-	// workload that it targets.
+	// ConditionConflict, on a policy: another policy that speaks of a workload as
+	// closely takes precedence.
 	ConditionConflict = "Conflict"
 	// ConditionHistoryAvailable, on a recommendation: the source answered, and
 	// whole.
