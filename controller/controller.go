@@ -47,7 +47,7 @@ type Options struct {
 	// half a minute.
 	Settle time.Duration
 	// StallAfter is how long the loop may show no progress until Healthy says
-	// so; 0 is ten minutes.
+	// so; 0 is ten minutes, or three intervals where that is more.
 	StallAfter time.Duration
 	// InPlace means that running pods are brought to their targets, by somebody
 	// else in this process.
@@ -86,9 +86,10 @@ func New(o Options) (*Controller, error) {
 	}
 	orDefault(&o.Interval, time.Minute)
 	orDefault(&o.Settle, 30*time.Second)
-	orDefault(&o.StallAfter, 10*time.Minute)
+	orDefault(&o.StallAfter, max(10*time.Minute, 3*o.Interval))
 	o.Client = client.WithFieldOwner(o.Client, FieldManager)
-	c := &Controller{Options: o, histories: newHistories(o), kicked: make(chan struct{}, 1)}
+	c := &Controller{Options: o, kicked: make(chan struct{}, 1)}
+	c.histories = newHistories(o, c.advance)
 	if o.Reader != nil {
 		c.chain = live.NewChain(o.Reader)
 	}
@@ -147,6 +148,16 @@ func (c *Controller) Kick() {
 
 // advance notes that the loop got somewhere.
 func (c *Controller) advance() { c.progress.Store(c.Clock.Now().UnixNano()) }
+
+// SourceAnswered notes that a source was answered, or refused: a loop that waits for
+// a slow server would get nowhere faster by a restart. While the loop does not
+// wait for a source, others ask, and it means nothing. It is safe for concurrent
+// use.
+func (c *Controller) SourceAnswered() {
+	if c.histories.loading.Load() {
+		c.advance()
+	}
+}
 
 // Healthy is a health check: an error where the loop runs and got nowhere for
 // too long. A replica that does not lead is healthy.

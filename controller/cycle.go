@@ -19,7 +19,10 @@ const chunk = 500
 // Cycle looks at everything once, and writes what is news.
 func (c *Controller) Cycle(ctx context.Context) (err error) {
 	began := c.Clock.Now()
-	defer func() { c.Metrics.CycleDone(c.Clock.Since(began).Seconds(), err) }()
+	defer func() {
+		c.advance() // A cycle that failed has ended as well.
+		c.Metrics.CycleDone(c.Clock.Since(began).Seconds(), err)
+	}()
 
 	snapshot, err := live.Read(ctx, c.Client, live.Options{Policies: true, Chain: c.chain})
 	if err != nil {

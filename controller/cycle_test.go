@@ -404,22 +404,6 @@ func TestAWorkloadThatIsSetAsideSaysSo(t *testing.T) {
 	b.wantCondition(b.recommendation("web"), v1alpha1.ConditionReady, false, v1alpha1.ReasonIgnored)
 }
 
-func TestALoopThatGetsNowhereIsUnhealthy(t *testing.T) {
-	b := newBed(t)
-	if err := b.Healthy(nil); err != nil {
-		t.Errorf("a controller that does not lead is unhealthy: %v", err)
-	}
-	b.cycle(0)
-	b.clock.Step(b.StallAfter - time.Second)
-	if err := b.Healthy(nil); err != nil {
-		t.Errorf("unhealthy too soon: %v", err)
-	}
-	b.clock.Step(2 * time.Second)
-	if err := b.Healthy(nil); err == nil {
-		t.Error("healthy, though nothing happened for longer than is allowed")
-	}
-}
-
 // versions are the resource versions of all that the controller writes.
 func (b *bed) versions() string {
 	b.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -17,6 +18,10 @@ import (
 type histories struct {
 	Options
 	entries map[history.WorkloadKey]*entry
+	// advance is called when something was read, or could not be; loading is true
+	// until then.
+	advance func()
+	loading atomic.Bool
 }
 
 // entry is what is known of one workload.
@@ -64,8 +69,8 @@ const (
 	longestRetry = 20 * time.Minute
 )
 
-func newHistories(o Options) *histories {
-	return &histories{Options: o, entries: map[history.WorkloadKey]*entry{}}
+func newHistories(o Options, advance func()) *histories {
+	return &histories{Options: o, entries: map[history.WorkloadKey]*entry{}, advance: advance}
 }
 
 // keep forgets all workloads but the given ones, and returns the forgotten.
@@ -114,7 +119,10 @@ func (h *histories) refresh(ctx context.Context, subjects []*subject, ceiling hi
 		if ctx.Err() != nil {
 			return
 		}
+		h.loading.Store(true)
 		h.load(ctx, sp, group, ceiling)
+		h.loading.Store(false)
+		h.advance()
 	}
 }
 

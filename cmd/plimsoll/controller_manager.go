@@ -179,7 +179,9 @@ func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metr
 	sources, err := s.sources.Open(config.OpenOptions{
 		Observe: func(name string, o source.Outcome, took time.Duration) {
 			metrics.Queried(name, string(o), took.Seconds())
+			c.SourceAnswered()
 		},
+		Progress:  func() { c.SourceAnswered() },
 		Manager:   m,
 		Namespace: s.namespace,
 		Lease:     leaseName,

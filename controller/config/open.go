@@ -23,6 +23,9 @@ type OpenOptions struct {
 	// Observe is told of every query to a server; nil tells nobody. It is called
 	// from several goroutines.
 	Observe func(source string, o prometheus.Outcome, took time.Duration)
+	// Progress is told when a part of a load is done; nil tells nobody. It is
+	// called from several goroutines.
+	Progress func()
 	// Manager runs what samples, while it leads, and asks whether it still does.
 	Manager manager.Manager
 	// Namespace is the controller's own, where checkpoints are kept.
@@ -57,6 +60,9 @@ func (s *Source) open(o OpenOptions) (history.Source, error) {
 	settings := *s.Prometheus
 	if o.Observe != nil {
 		settings.Observe = func(outcome prometheus.Outcome, took time.Duration) { o.Observe(s.Name, outcome, took) }
+	}
+	if o.Progress != nil {
+		settings.Progress = func(int, int) { o.Progress() }
 	}
 	return prometheus.New(settings)
 }
