@@ -162,11 +162,12 @@ func (p *plan) end(landed int, o Observation, note string) ruling {
 }
 
 // mayResume: the rest of a resize is sent without deciding anew, unless time has
-// passed, changes are stopped, a container was killed meanwhile, or it does not
-// fit what is in use, the namespace or the node any more.
+// passed, changes are stopped, the policy was edited or a container was killed
+// meanwhile, or it does not fit what is in use, the namespace or the node any
+// more.
 func (p *plan) mayResume(i *Intent, rest []Step) bool {
 	killed := slices.ContainsFunc(p.lines, func(l line) bool { return l.killedAt.After(i.At) })
-	return p.in.Switch == SwitchOff && p.now.Sub(i.At) < resumeWithin && !killed && p.stillFits(rest)
+	return p.in.Switch == SwitchOff && p.in.Target.History != v1alpha1.ReasonPolicyChanged && p.now.Sub(i.At) < resumeWithin && !killed && p.stillFits(rest)
 }
 
 // stillFits asks those rules again that others can change the answers of within

@@ -229,6 +229,10 @@ func TestAResizeUnderWay(t *testing.T) {
 		"but not with the switch at Changes": {
 			steps: 2, state: settle, change: func(in *Input) { in.Switch = SwitchChanges }, want: outcome{Skip, v1alpha1.ReasonStopped, ""},
 		},
+		"nor once the policy was edited": {
+			steps: 2, state: settle, change: func(in *Input) { in.Target.History = v1alpha1.ReasonPolicyChanged },
+			want: outcome{Wait, v1alpha1.ReasonPolicyChanged, ""},
+		},
 		"nor once the node is full": {
 			steps: 2, state: settle, change: func(in *Input) { in.Node.Held.MemoryBytes = in.Node.Allocatable.MemoryBytes },
 			want: outcome{Wait, v1alpha1.ReasonNodeFull, ""},

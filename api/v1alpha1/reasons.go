@@ -208,6 +208,9 @@ const (
 	ReasonLimitRangeDefaults Reason = "LimitRangeDefaults"
 	// StaleHistory: the recommendation is too old to act on.
 	ReasonStaleHistory Reason = "StaleHistory"
+	// PolicyChanged: the recommendation was made for the policy as it was before;
+	// the next one is waited for.
+	ReasonPolicyChanged Reason = "PolicyChanged"
 	// RestartNotAllowed: the change would restart the container, and nothing
 	// allows that now.
 	ReasonRestartNotAllowed Reason = "RestartNotAllowed"

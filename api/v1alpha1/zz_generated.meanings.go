@@ -77,6 +77,7 @@ var meanings = map[Reason]string{
 	ReasonOtherWriter:              "Somebody else changed the pod's resources; Plimsoll does not change them back.",
 	ReasonLimitRangeDefaults:       "A LimitRange would add its defaults to containers of the pod with any resize, and they could never be taken out again.",
 	ReasonStaleHistory:             "The recommendation is too old to act on.",
+	ReasonPolicyChanged:            "The recommendation was made for the policy as it was before; the next one is waited for.",
 	ReasonRestartNotAllowed:        "The change would restart the container, and nothing allows that now.",
 	ReasonBatchOnlyGrows:           "Running pods of batch workloads are only raised.",
 	ReasonNotReady:                 "A pod that is not ready is not lowered.",

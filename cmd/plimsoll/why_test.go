@@ -207,6 +207,7 @@ func TestWhyInACluster(t *testing.T) {
 	if out, errs, code := b.why(t, "web-1-b"); code != 0 || !strings.Contains(out, "Wait (WorkloadBusy): pod web-1-a") {
 		t.Errorf("of two pods, the second: code %d, %s\n%s", code, errs, out)
 	}
+	b.edited(t)
 	b.stopped(t)
 	if verbs := verbsOf(t, c, "plimsoll/"); !slices.Equal(verbs, []string{"get", "list"}) {
 		t.Errorf("the command asked the API server to %v, want get and list alone", verbs)
@@ -360,6 +361,23 @@ func (b *whyBed) measured(t *testing.T) {
 	out, errs, code := b.why(t, "web-1-a", "--prometheus", server.URL)
 	if code != 0 || strings.Contains(out, string(v1alpha1.ReasonMemoryUseUnknown)) || !strings.Contains(out, "Resize (AboveNeed)") {
 		t.Errorf("with a server: code %d, %s\n%s", code, errs, out)
+	}
+}
+
+// edited: a recommendation for the policy as it was is not acted on.
+func (b *whyBed) edited(t *testing.T) {
+	t.Helper()
+	var p v1alpha1.VerticalPolicy
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.Update.DeferTimeoutSeconds = ptr.To[int32](120)
+	if err := b.client.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := b.why(t, "web-1-a")
+	if want := "Wait (PolicyChanged): the recommendation was made for generation 1 of VerticalPolicy web, which is at 2"; code != 0 || !strings.Contains(out, want) {
+		t.Errorf("code %d, %s: the text lacks %q:\n%s", code, errs, want, out)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
@@ -119,6 +120,28 @@ func TestAThrottledPodGrowsWithinItsBounds(t *testing.T) {
 	b.wantSize(pod, "app", template)
 	throttled(0.4)
 	b.wantSize(pod, "app", size{"500m/500m", "64Mi"})
+}
+
+// A watch brings an edited policy at once, and the target that goes with it comes
+// with the controller's next cycle.
+func TestAnEditedPolicyIsNotMetWithTheTargetOfTheOldOne(t *testing.T) {
+	b := newBed(t)
+	template, low, high := size{"100m", "512Mi"}, size{"100m", "256Mi"}, size{"100m", "384Mi"}
+	set := b.workload("web", template, func(p *v1alpha1.PolicySpec) { p.Mode = v1alpha1.ModeRecommend })
+	pod := b.pod(set, 0, template)
+	b.recommend(set, target{container: "app", current: template, want: low})
+	b.editPolicy("web", func(p *v1alpha1.PolicySpec) {
+		p.Mode = v1alpha1.ModeInPlace
+		p.Containers = []v1alpha1.ContainerPolicy{{Name: "app"}}
+		p.Containers[0].Memory.Min = ptr.To(resource.MustParse("384Mi"))
+	})
+	if again := b.look("web").RequeueAfter; again <= 0 {
+		t.Error("nobody looks again")
+	}
+	b.wantWrites(0)
+	b.recommend(set, target{container: "app", current: template, want: high})
+	b.follow("web")
+	b.wantSize(pod, "app", high)
 }
 
 func TestADecreaseThatDidHarmIsUndoneAndLearnedOnce(t *testing.T) {
@@ -271,14 +294,9 @@ func TestAnOwnerTellsWhatItsPolicyWantsTold(t *testing.T) {
 	b.look("web")
 	b.wantWrites(since)
 
-	var p v1alpha1.VerticalPolicy
-	if err := b.client.Get(t.Context(), b.key("web"), &p); err != nil {
-		t.Fatal(err)
-	}
-	p.Spec.GitOps.AnnotateWorkloads, p.Spec.Mode = v1alpha1.AnnotateNever, v1alpha1.ModeRecommend
-	if err := b.client.Update(t.Context(), &p); err != nil {
-		t.Fatal(err)
-	}
+	b.editPolicy("web", func(p *v1alpha1.PolicySpec) {
+		p.GitOps.AnnotateWorkloads, p.Mode = v1alpha1.AnnotateNever, v1alpha1.ModeRecommend
+	})
 	b.look("web")
 	if got := read(); got[RecommendedAnnotation] != "" || got[updater.DriftAnnotation] != "" {
 		t.Errorf("the annotations are still %v", got)
@@ -356,11 +374,14 @@ func TestARestartThatAResizeCausesIsCounted(t *testing.T) {
 
 // What was begun is ended, whatever has become of the policy since.
 func TestAClaimIsTakenBackWithoutAPolicy(t *testing.T) {
-	for name, change := range map[string]func(*bed, *v1alpha1.VerticalPolicy) error{
-		"it is gone": func(b *bed, p *v1alpha1.VerticalPolicy) error { return b.client.Delete(b.Context(), p) },
-		"it only recommends": func(b *bed, p *v1alpha1.VerticalPolicy) error {
-			p.Spec.Mode = v1alpha1.ModeRecommend
-			return b.client.Update(b.Context(), p)
+	for name, change := range map[string]func(*bed){
+		"it is gone": func(b *bed) {
+			if err := b.client.Delete(b.Context(), b.policyOf("web")); err != nil {
+				b.Fatal(err)
+			}
+		},
+		"it only recommends": func(b *bed) {
+			b.editPolicy("web", func(p *v1alpha1.PolicySpec) { p.Mode = v1alpha1.ModeRecommend })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -371,13 +392,7 @@ func TestAClaimIsTakenBackWithoutAPolicy(t *testing.T) {
 			b.recommend(set, target{container: "app", current: template, want: size{"2/2", "256Mi/256Mi"}})
 			b.look("web")
 			b.settle()
-			var p v1alpha1.VerticalPolicy
-			if err := b.client.Get(t.Context(), b.key("web"), &p); err != nil {
-				t.Fatal(err)
-			}
-			if err := change(b, &p); err != nil {
-				t.Fatal(err)
-			}
+			change(b)
 			b.look("web")
 			b.wantSize(pod, "app", size{"2/2", "256Mi/256Mi"})
 			b.clock.Step(time.Hour)

@@ -119,6 +119,25 @@ func (b *bed) policy(name, kind string, edits ...func(*v1alpha1.PolicySpec)) *v1
 	return p
 }
 
+func (b *bed) policyOf(workload string) *v1alpha1.VerticalPolicy {
+	b.Helper()
+	var p v1alpha1.VerticalPolicy
+	if err := b.client.Get(b.Context(), b.key(workload), &p); err != nil {
+		b.Fatal(err)
+	}
+	return &p
+}
+
+// editPolicy changes a workload's policy, as a person would.
+func (b *bed) editPolicy(workload string, edit func(*v1alpha1.PolicySpec)) {
+	b.Helper()
+	p := b.policyOf(workload)
+	edit(&p.Spec.PolicySpec)
+	if err := b.client.Update(b.Context(), p); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // pod makes a running pod of a workload with a container app.
 func (b *bed) pod(owner *appsv1.StatefulSet, n int, has size, edits ...func(*corev1.Pod)) *corev1.Pod {
 	b.Helper()
@@ -185,7 +204,9 @@ func (b *bed) publish(r *v1alpha1.VerticalRecommendation, targets ...target) *v1
 	r.Status.Conditions = []metav1.Condition{
 		yes(v1alpha1.ConditionHistoryAvailable, v1alpha1.ReasonHistoryRead), yes(v1alpha1.ConditionEnoughHistory, v1alpha1.ReasonEnoughHistory),
 	}
-	r.Status.Policy = &v1alpha1.PolicyReference{Kind: v1alpha1.KindVerticalPolicy, Name: r.Spec.Workload.Name, Generation: 1}
+	r.Status.Policy = &v1alpha1.PolicyReference{
+		Kind: v1alpha1.KindVerticalPolicy, Name: r.Spec.Workload.Name, Generation: b.policyOf(r.Spec.Workload.Name).Generation,
+	}
 	r.Status.Mode = v1alpha1.ModeInPlace
 	r.Status.Containers = nil
 	for _, t := range targets {

@@ -61,7 +61,7 @@ func worthSaying(r v1alpha1.Reason) bool {
 	switch r {
 	case v1alpha1.ReasonAtTarget, v1alpha1.ReasonModeLeavesPods, v1alpha1.ReasonPodEnding, v1alpha1.ReasonCoolingDown,
 		v1alpha1.ReasonWorkloadBusy, v1alpha1.ReasonRateLimited, v1alpha1.ReasonResizeInProgress, v1alpha1.ReasonNotReady,
-		v1alpha1.ReasonHistoryLoading, v1alpha1.ReasonStopped:
+		v1alpha1.ReasonHistoryLoading, v1alpha1.ReasonPolicyChanged, v1alpha1.ReasonStopped:
 		return false
 	}
 	return true

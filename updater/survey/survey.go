@@ -87,14 +87,7 @@ func (s *Surveyor) Workload(ctx context.Context, r *v1alpha1.VerticalRecommendat
 	case err != nil:
 		return nil, err
 	}
-	w.Target = updater.TargetOf(r.Status, w.Policy)
-	w.Target.Learn(r.Status.Floors, now.Add(-w.Policy.Window))
-	if s.ReadAt != nil {
-		at, loaded := s.ReadAt(w.Key())
-		if w.Target.ReadAt = at; !loaded {
-			w.Target.History, w.Target.Note = v1alpha1.ReasonHistoryLoading, ""
-		}
-	}
+	s.aim(w, now)
 	var err error
 	if w.Pods, err = s.Cluster.PodsOf(ctx, r); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", w.Key(), err)
@@ -112,6 +105,27 @@ func (s *Surveyor) Workload(ctx context.Context, r *v1alpha1.VerticalRecommendat
 		return nil, err
 	}
 	return w, s.readNodes(ctx, w)
+}
+
+// aim takes the target from the recommendation, and says why it is not to be
+// acted on: this process has not read the history yet, or the policy is another
+// by now than the one that the target was made for, with other bounds.
+func (s *Surveyor) aim(w *Workload, now time.Time) {
+	r := w.Recommendation
+	w.Target = updater.TargetOf(r.Status, w.Policy)
+	w.Target.Learn(r.Status.Floors, now.Add(-w.Policy.Window))
+	if s.ReadAt != nil {
+		at, loaded := s.ReadAt(w.Key())
+		if w.Target.ReadAt = at; !loaded {
+			w.Target.History, w.Target.Note = v1alpha1.ReasonHistoryLoading, ""
+		}
+	}
+	if w.Owner == nil || w.Owner.GetGeneration() == r.Status.Policy.Generation {
+		return
+	}
+	w.Target.History = v1alpha1.ReasonPolicyChanged
+	w.Target.Note = fmt.Sprintf("the recommendation was made for generation %d of %s %s, which is at %d",
+		r.Status.Policy.Generation, r.Status.Policy.Kind, r.Status.Policy.Name, w.Owner.GetGeneration())
 }
 
 // Concerned says whether there can be anything to do: the policy changes running

@@ -3,6 +3,7 @@ package survey
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,8 @@ var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 // place is a cluster of objects and pods.
 type place struct {
 	client.Reader
-	pods []*corev1.Pod
+	scheme *runtime.Scheme
+	pods   []*corev1.Pod
 	// err is what every list but that of pods returns.
 	err error
 	// nodes counts how often the pods of a node were asked for.
@@ -63,7 +65,7 @@ func newPlace(t *testing.T, spec v1alpha1.PolicySpec, pods ...*corev1.Pod) *plac
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
-	return &place{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(policy, node).Build(), pods: pods}
+	return &place{scheme: scheme, Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(policy, node).Build(), pods: pods}
 }
 
 func newPod(name string) *corev1.Pod {
@@ -118,6 +120,36 @@ func TestHistoryThatIsNotLoadedIsNotActedOn(t *testing.T) {
 			w, err := s.Workload(t.Context(), recommendation(), now)
 			if err != nil || w.Target.History != test.want {
 				t.Errorf("%+v, %v", w, err)
+			}
+		})
+	}
+}
+
+// A target that was made for other bounds is not gone to.
+func TestATargetOfAnotherGenerationOfThePolicyIsNotActedOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		now, followed int64
+		want          v1alpha1.Reason
+	}{
+		"the same":                {3, 3, v1alpha1.ReasonHistoryRead},
+		"an edited one":           {4, 3, v1alpha1.ReasonPolicyChanged},
+		"one that was made again": {1, 3, v1alpha1.ReasonPolicyChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace})
+			var policy v1alpha1.VerticalPolicy
+			if err := p.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, &policy); err != nil {
+				t.Fatal(err)
+			}
+			policy.Generation, policy.ResourceVersion = test.now, ""
+			p.Reader = fake.NewClientBuilder().WithScheme(p.scheme).WithObjects(&policy).Build()
+			r := recommendation(func(s *v1alpha1.VerticalRecommendationStatus) { s.Policy.Generation = test.followed })
+			w, err := (&Surveyor{Cluster: p}).Workload(t.Context(), r, now)
+			if err != nil || w.Target.History != test.want {
+				t.Fatalf("%+v, %v; want %s", w, err, test.want)
+			}
+			if told := strings.Contains(w.Target.Note, "generation 3 of VerticalPolicy web"); told != (test.want != v1alpha1.ReasonHistoryRead) {
+				t.Errorf("the note is %q", w.Target.Note)
 			}
 		})
 	}
