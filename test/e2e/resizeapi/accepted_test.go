@@ -19,6 +19,7 @@ func TestAccepted(t *testing.T) {
 		"labels and annotations in a resize are dropped in silence": metadataIsDropped,
 		"equal values do not count as a change":                     equalIsNoChange,
 		"a limit alone brings a request of the same size":           limitBringsRequest,
+		"a request that was added is taken back as zero":            zeroIsNoRequest,
 		"a dry run checks and changes nothing":                      dryRun,
 		"a pod without a node can be resized":                       withoutNode,
 		"a strategic merge patch leaves what it does not name":      otherKeysStay,
@@ -72,6 +73,19 @@ func limitBringsRequest(t *testing.T, b bed) {
 	}
 	if got := pod.Spec.Containers[0].Resources.Requests.Memory().String(); got != "128Mi" {
 		t.Errorf("the memory request is %s, want that of the limit", got)
+	}
+}
+
+func zeroIsNoRequest(t *testing.T, b bed) {
+	pod := b.run(t, podtest.Pod("pod", load.Container("app", wire.Settings{}, load.Requests("100m", ""))))
+	for _, request := range []string{"128Mi", "0"} {
+		var err error
+		if pod, err = b.patch(t, pod, resourcesOf(`{"requests":{"memory":"`+request+`"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := pod.Spec.Containers[0].Resources.Requests.Memory().String(); got != request {
+			t.Errorf("the memory request is %s, want %s", got, request)
+		}
 	}
 }
 
