@@ -84,7 +84,7 @@ func (s *subject) recommend(e *entry, snapshot *live.Snapshot, node sizing.Capac
 			Ignored: s.target.Ignored(), Usage: usage, Autoscalers: s.scalers,
 		},
 		sizing.Recommend(sizing.Subject{
-			Template: &s.target.Template.Spec, Containers: s.containers, Replicas: replicas,
+			Template: &s.target.Template.Spec, Containers: s.containers, Replicas: replicas, Live: s.pods,
 			Usage: usage, Runtimes: e.runtimes, Now: now, Policy: s.policy,
 			LimitRanges: snapshot.LimitRanges[s.target.Namespace], Quotas: snapshot.Quotas[s.target.Namespace], Node: node,
 		}))

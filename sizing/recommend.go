@@ -22,8 +22,10 @@ type Subject struct {
 	// Current holds the resources in force by container, where they are not
 	// the template's.
 	Current map[string]corev1.ResourceRequirements
-	// Replicas is how many pods there are; at least 1.
+	// Replicas is how many pods there are to be; at least 1.
 	Replicas int64
+	// Live are those that there are; none is not known.
+	Live []*corev1.Pod
 	// Usage is what the workload used, up to Now.
 	Usage history.Usage
 	Now   time.Time
@@ -108,7 +110,7 @@ func (s Subject) injected() bool {
 func Recommend(s Subject) []Recommendation {
 	all := make([]Recommendation, len(s.Containers))
 	pod := Pod{
-		Template: s.Template, Current: s.Current, Replicas: max(s.Replicas, 1),
+		Template: s.Template, Current: s.Current, Replicas: max(s.Replicas, 1), Live: s.Live,
 		LimitRanges: s.LimitRanges, Quotas: s.Quotas, Node: s.Node,
 	}
 	prepared := s.Prepared

@@ -28,6 +28,9 @@ type Pod struct {
 	Containers []Container
 	// Replicas is how many such pods share a quota; at least 1.
 	Replicas int64
+	// Live are the pods there are, whose part of a quota's use is their own; none
+	// is not known, and stands for replicas of what is in force.
+	Live []*corev1.Pod
 	// LimitRanges and Quotas are those of the namespace.
 	LimitRanges []corev1.LimitRange
 	Quotas      []corev1.ResourceQuota

@@ -78,7 +78,7 @@ func holds1(pod *corev1.Pod, r corev1.ResourceName) int64 {
 	var running, sidecars, initial int64
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		asks := containerHolds(pod, c, true, r)
+		asks := sizing.HeldBy(pod, c.Name, r, false)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			sidecars += asks
 			continue
@@ -86,29 +86,13 @@ func holds1(pod *corev1.Pod, r corev1.ResourceName) int64 {
 		initial = max(initial, sidecars+asks)
 	}
 	for i := range pod.Spec.Containers {
-		running += containerHolds(pod, &pod.Spec.Containers[i], false, r)
+		running += sizing.HeldBy(pod, pod.Spec.Containers[i].Name, r, false)
 	}
 	total := max(running+sidecars, initial)
 	if own := pod.Spec.Resources; own != nil {
 		total = max(total, sizing.Amount(r, own.Requests))
 	}
 	return total + sizing.Amount(r, pod.Spec.Overhead)
-}
-
-func containerHolds(pod *corev1.Pod, c *corev1.Container, init bool, r corev1.ResourceName) int64 {
-	most := sizing.Amount(r, c.Resources.Requests)
-	status := statusOf(pod, c.Name, init)
-	if status == nil {
-		return most
-	}
-	granted := sizing.Amount(r, status.AllocatedResources)
-	if status.Resources != nil {
-		granted = max(granted, sizing.Amount(r, status.Resources.Requests))
-	}
-	if p := condition(pod, corev1.PodResizePending); p != nil && p.Reason == corev1.PodReasonInfeasible && granted > 0 {
-		return granted // What can never be is not counted.
-	}
-	return max(most, granted)
 }
 
 // InfeasibleReason tells what an infeasible resize is about from the kubelet's

@@ -2,7 +2,6 @@ package updater
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,7 +149,7 @@ func quota(p *plan) ruling {
 	}
 	for i := range p.in.Space.Quotas {
 		q := &p.in.Space.Quotas[i]
-		if !selects(q, p.in.Pod) {
+		if !sizing.Counts(q, &p.in.Pod.Spec, p.class == corev1.PodQOSBestEffort) {
 			continue
 		}
 		for _, r := range sizing.Resources {
@@ -177,30 +176,6 @@ func figure(r corev1.ResourceName, q resource.Quantity) int64 {
 		return q.MilliValue()
 	}
 	return q.Value()
-}
-
-// selects says whether a quota counts a pod. Where it is not sure, it does.
-func selects(q *corev1.ResourceQuota, pod *corev1.Pod) bool {
-	ends := pod.Spec.ActiveDeadlineSeconds != nil
-	for _, scope := range q.Spec.Scopes {
-		switch {
-		case scope == corev1.ResourceQuotaScopeBestEffort,
-			scope == corev1.ResourceQuotaScopeTerminating && !ends,
-			scope == corev1.ResourceQuotaScopeNotTerminating && ends:
-			return false
-		}
-	}
-	if q.Spec.ScopeSelector == nil {
-		return true
-	}
-	for _, e := range q.Spec.ScopeSelector.MatchExpressions {
-		named := slices.Contains(e.Values, pod.Spec.PriorityClassName)
-		if e.ScopeName == corev1.ResourceQuotaScopePriorityClass &&
-			(e.Operator == corev1.ScopeSelectorOpIn && !named || e.Operator == corev1.ScopeSelectorOpNotIn && named) {
-			return false
-		}
-	}
-	return true
 }
 
 // systemCritical is the least priority of a pod for which the kubelet evicts

@@ -291,13 +291,15 @@ func (s *subject) items(now time.Time) []report.Item {
 		WorkloadKey: s.target.WorkloadKey, APIVersion: s.target.APIVersion, Sidecars: sidecars,
 		Replicas: s.target.Replicas, Ignored: s.target.Ignored(), Usage: s.usage,
 	}
+	var live []*corev1.Pod
 	if s.held != nil {
+		live = s.held.Pods[s.target.WorkloadKey]
 		w.Live, w.Autoscalers = s.held.inForce(s.target.WorkloadKey), s.held.Autoscalers[s.target.WorkloadKey]
 	}
 	return report.Items(
 		w,
 		sizing.Recommend(sizing.Subject{
-			Template: spec, Containers: containers, Replicas: replicas,
+			Template: spec, Containers: containers, Replicas: replicas, Live: live,
 			Usage: s.usage, Runtimes: s.runtimes, Now: now, Policy: s.policy,
 			LimitRanges: s.set.LimitRanges[s.target.Namespace], Quotas: s.set.Quotas[s.target.Namespace], Node: s.node,
 		}))
