@@ -159,6 +159,18 @@ func TestWhatIsChangedAndInWhichOrder(t *testing.T) {
 		"what is set and has no target is not unset": {
 			target: to("app", "800m", "512Mi"), want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 800m/1"},
 		},
+		"no limit is added, and the request moves by itself": {
+			pod: pod(asks("app", "500m", "512Mi")), target: to("app", "800m", "256Mi", "800m", "512Mi"),
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m → 800m, app memory 512Mi → 256Mi"}, held: []v1alpha1.Reason{v1alpha1.ReasonLimitNotAdded},
+		},
+		"a limit that is missing is told of, also where nothing is to be done": {
+			pod: pod(asks("app", "500m", "512Mi")), target: to("app", "500m", "512Mi", "", "512Mi"),
+			want: outcome{Skip, v1alpha1.ReasonLimitNotAdded, ""},
+		},
+		"a request that is missing is added": {
+			pod: pod(asks("app", "500m")), target: to("app", "500m", "256Mi"),
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app memory unset → 256Mi"},
+		},
 		"a resource without a target is left": {
 			target: to("app", "800m", "", "1600m"), want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 800m/1600m"},
 		},
@@ -511,10 +523,6 @@ func TestDecreasesAreTheDangerousHalf(t *testing.T) {
 			target: down, change: func(in *Input) { in.Usage.Pod = Use{MemoryBytes: 500 * mi, MemoryPeakBytes: 500 * mi} },
 			want: requestOnly, held: []v1alpha1.Reason{v1alpha1.ReasonMemoryInUse},
 		},
-		"a limit where there was none counts as lowered": {
-			pod: pod(asks("app", "500m", "512Mi")), target: to("app", "500m", "256Mi", "", "512Mi"), change: use(500*mi, 500*mi),
-			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app memory 512Mi → 256Mi"}, held: []v1alpha1.Reason{v1alpha1.ReasonMemoryInUse},
-		},
 		"of a Guaranteed pod nothing moves by half": {
 			pod: pod(asks("app", "1", "1Gi", "1", "1Gi")), target: to("app", "500m", "512Mi", "500m", "512Mi"), change: use(600*mi, 600*mi),
 			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 1 → 500m"}, held: []v1alpha1.Reason{v1alpha1.ReasonMemoryInUse, v1alpha1.ReasonWouldChangeQoS},
@@ -589,15 +597,6 @@ func TestLimitsOfThePlace(t *testing.T) {
 				in.Pod.Spec.Resources = &corev1.ResourceRequirements{Requests: asks("", "600m", "1Gi").Resources.Requests}
 			},
 			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 600m/1600m"}, held: []v1alpha1.Reason{v1alpha1.ReasonCappedByPodEnvelope},
-		},
-		"a new limit fits the quota, or is not added": {
-			pod: pod(asks("app", "500m", "512Mi")), target: to("app", "700m", "512Mi", "1"),
-			change: func(in *Input) {
-				in.Space.Quotas = []corev1.ResourceQuota{{Status: corev1.ResourceQuotaStatus{
-					Hard: corev1.ResourceList{"limits.cpu": sizing.Quantity(corev1.ResourceCPU, 300)}, Used: corev1.ResourceList{},
-				}}}
-			},
-			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m → 700m"}, held: []v1alpha1.Reason{v1alpha1.ReasonQuotaExceeded},
 		},
 		"a quota whose use is not known yet lets nothing grow": {
 			target: upCPU, change: func(in *Input) {

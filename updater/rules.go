@@ -16,6 +16,7 @@ var rules = []rule{
 	{"history was read, whole and lately", history},
 	{"no LimitRange adds its defaults", limitRangeDefaults},
 	{"the target is not withheld", withheld},
+	{"no limit is added", addsNoLimit},
 	{"it is outside its bounds, by enough", outside},
 
 	{"the process follows the new limit", process},

@@ -25,6 +25,22 @@ func withheld(p *plan) ruling {
 	return ruling{}
 }
 
+// addsNoLimit: the API server lets nobody take a limit away again. One that a
+// pod did not start with could do harm for as long as the pod lives.
+func addsNoLimit(p *plan) ruling {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if l.now.Limit > 0 || l.goal.Limit == 0 {
+			continue
+		}
+		limit := quantity(l.resource, l.goal.Limit)
+		l.goal.Limit = 0
+		p.hold(l, Skip, v1alpha1.ReasonLimitNotAdded, time.Time{}, "the target has a limit of %s, and the pod has none", limit)
+		p.d.Held[len(p.d.Held)-1].Advice = []string{fmt.Sprintf("set resources.limits.%s: %s in the template", l.resource, limit)}
+	}
+	return ruling{}
+}
+
 // outside: a line is changed when its request is not as good as the target, or
 // its own limit not enough, and the change is worth making. A kill is evidence
 // enough, and so is throttling where the change is worth it.

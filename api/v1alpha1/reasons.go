@@ -206,6 +206,9 @@ const (
 	// LimitRangeDefaults: a LimitRange would add its defaults to containers of
 	// the pod with any resize, and they could never be taken out again.
 	ReasonLimitRangeDefaults Reason = "LimitRangeDefaults"
+	// LimitNotAdded: a running pod is given no limit where it has none, since that
+	// could never be taken back; its template can have it.
+	ReasonLimitNotAdded Reason = "LimitNotAdded"
 	// StaleHistory: the recommendation is too old to act on.
 	ReasonStaleHistory Reason = "StaleHistory"
 	// PolicyChanged: the recommendation was made for the policy as it was before;

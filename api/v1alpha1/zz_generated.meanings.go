@@ -76,6 +76,7 @@ var meanings = map[Reason]string{
 	ReasonResizeUnsupported:        "The API server, the kubelet or its configuration cannot resize this pod in place.",
 	ReasonOtherWriter:              "Somebody else changed the pod's resources; Plimsoll does not change them back.",
 	ReasonLimitRangeDefaults:       "A LimitRange would add its defaults to containers of the pod with any resize, and they could never be taken out again.",
+	ReasonLimitNotAdded:            "A running pod is given no limit where it has none, since that could never be taken back; its template can have it.",
 	ReasonStaleHistory:             "The recommendation is too old to act on.",
 	ReasonPolicyChanged:            "The recommendation was made for the policy as it was before; the next one is waited for.",
 	ReasonRestartNotAllowed:        "The change would restart the container, and nothing allows that now.",

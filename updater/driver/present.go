@@ -74,7 +74,8 @@ func (t *turn) usage(ctx context.Context) map[types.UID]updater.Usage {
 // may hold a container down that is within its bounds.
 func (t *turn) needsUsage() bool {
 	return slices.ContainsFunc(t.plans, func(p planned) bool {
-		if p.decision.Reason == v1alpha1.ReasonAtTarget && mayBeThrottled(&p.in) {
+		atRest := p.decision.Reason == v1alpha1.ReasonAtTarget || p.decision.Reason == v1alpha1.ReasonLimitNotAdded
+		if atRest && mayBeThrottled(&p.in) {
 			return true
 		}
 		if len(p.before.Cuts) > 0 || p.before.Intent != nil && slices.ContainsFunc(p.before.Intent.Steps, changesMemoryLimit) {
