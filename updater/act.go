@@ -49,9 +49,9 @@ func (p *plan) why() v1alpha1.Reason {
 		case !l.active():
 		case l.rollback:
 			found[v1alpha1.ReasonRolledBack] = true
-		case l.up() && l.killed:
+		case l.raises() && l.killed:
 			found[v1alpha1.ReasonOOMKilled] = true
-		case l.up() && l.throttled:
+		case l.raises() && l.throttled:
 			found[v1alpha1.ReasonThrottled] = true
 		case l.up():
 			found[v1alpha1.ReasonBelowNeed] = true
@@ -74,11 +74,12 @@ func (p *plan) begin(kind Kind, reason v1alpha1.Reason, steps []Step) {
 	i := &Intent{At: p.now, Deadline: p.now.Add(patience), Kind: kind, Reason: reason, Steps: steps}
 	for _, s := range steps {
 		for _, c := range s.Changes {
-			if level := p.harmOf(c.Container, c.Resource); level != nil && !c.Grows() {
+			if level := p.harmOf(c.Container, c.Resource); level != nil && c.Lowers() {
 				i.Before = append(i.Before, Level{c.Container, c.Resource, *level})
 			}
 		}
 	}
+	p.record.keepOriginal(steps)
 	p.record.Intent = i
 	p.changed = true
 }
@@ -140,7 +141,7 @@ func (p *plan) memoryFirst() bool {
 	cpuUp, memoryUp := false, false
 	for i := range p.lines {
 		switch l := &p.lines[i]; {
-		case !l.active() || !l.up():
+		case !l.raises():
 		case l.killed:
 			return true
 		case l.resource == corev1.ResourceCPU:
@@ -179,7 +180,7 @@ func (p *plan) urgency() Urgency {
 		if !l.active() {
 			continue
 		}
-		u.OOM = u.OOM || l.killed && l.up()
+		u.OOM = u.OOM || l.killed && l.raises()
 		from, to := l.now.Request, l.next.Request
 		if from == to {
 			from, to = l.now.Limit, l.next.Limit

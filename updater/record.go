@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,6 +40,9 @@ type Record struct {
 	// Set is what was last asked for, one entry a container and resource that
 	// was ever changed. A spec that says otherwise is another's work.
 	Set []Set `json:"set,omitempty"`
+	// Original is what each container and resource had before it was first
+	// changed: of a pod that nothing but itself describes it is the template.
+	Original []Set `json:"original,omitempty"`
 	// CPU and Memory are when each was last changed.
 	CPU    Moves `json:"cpu,omitzero"`
 	Memory Moves `json:"memory,omitzero"`
@@ -198,21 +202,25 @@ func (r *Record) moves(resource corev1.ResourceName) *Moves {
 	return &r.Memory
 }
 
-// landed notes steps of the intent that took effect.
+// landed notes steps of the intent that took effect. A decrease is watched until
+// what it lowered is moved again, whatever was tried meanwhile and put back.
 func (r *Record) landed(steps []Step) {
 	i := r.Intent
 	for _, step := range steps {
 		for _, c := range step.Changes {
-			r.Cuts = slices.DeleteFunc(slices.Clone(r.Cuts), func(cut Cut) bool { return cut.Container == c.Container && cut.Resource == c.Resource })
+			r.Cuts = slices.DeleteFunc(slices.Clone(r.Cuts), func(cut Cut) bool {
+				return cut.Container == c.Container && cut.Resource == c.Resource && !cut.stands(c.To)
+			})
 			if i.Kind == KindRestore {
 				continue
 			}
-			if c.Grows() {
+			if c.From.raises(c.To) {
 				r.moves(c.Resource).Increased = i.At
-				continue
 			}
-			r.moves(c.Resource).Decreased = i.At
-			r.Cuts = append(r.Cuts, Cut{Change: c, At: i.At, Before: i.before(c)})
+			if c.Lowers() {
+				r.moves(c.Resource).Decreased = i.At
+				r.Cuts = append(r.Cuts, Cut{Change: c, At: i.At, Before: i.before(c)})
+			}
 		}
 	}
 }
@@ -226,6 +234,43 @@ func (r *Record) set(c Change, size Size) {
 		}
 	}
 	r.Set = append(r.Set, Set{c.Container, c.Resource, size})
+}
+
+// keepOriginal notes what is changed for the first time. Of what a record of
+// before there was Original has changed already, nothing is known.
+func (r *Record) keepOriginal(steps []Step) {
+	r.Original = slices.Clone(r.Original)
+	for _, s := range steps {
+		for _, c := range s.Changes {
+			kept := slices.ContainsFunc(r.Original, func(o Set) bool { return o.Container == c.Container && o.Resource == c.Resource })
+			if !kept && !r.wasSet(c.Container, c.Resource) {
+				r.Original = append(r.Original, Set{c.Container, c.Resource, c.From})
+			}
+		}
+	}
+}
+
+// AsMade is a copy of the pod's spec with the sizes that it was made with, as far
+// as the record knows them. Containers and their resources alone are copies.
+func (r Record) AsMade(spec *corev1.PodSpec) *corev1.PodSpec {
+	made := specWith(spec, nil)
+	for _, o := range r.Original {
+		if c, _ := resizable(made, o.Container); c != nil {
+			c.Resources.Requests = listOf(c.Resources.Requests, o.Resource, o.Size.Request)
+			c.Resources.Limits = listOf(c.Resources.Limits, o.Resource, o.Size.Limit)
+		}
+	}
+	return made
+}
+
+// listOf is a copy of the list with a value, or without where that is 0.
+func listOf(list corev1.ResourceList, r corev1.ResourceName, value int64) corev1.ResourceList {
+	list = maps.Clone(list)
+	delete(list, r)
+	if len(list) == 0 {
+		list = nil
+	}
+	return listWith(list, r, value)
 }
 
 func (r *Record) wasSet(container string, resource corev1.ResourceName) bool {

@@ -46,6 +46,33 @@ func TestARecordOfAnotherPodCountsForNothing(t *testing.T) {
 	}
 }
 
+func TestWhatContainersHadBeforeTheFirstResizeIsKept(t *testing.T) {
+	made := pod(asks("app", "500m", "512Mi"), asks("proxy", "100m", "64Mi"))
+	p := made.DeepCopy()
+	for _, target := range []Container{to("app", "800m", "1Gi", "", "1Gi"), to("app", "900m", "2Gi", "", "2Gi")} {
+		in := input(p, target)
+		in.Policy.Pace.IncreaseCooldown = 0
+		d := Plan(in)
+		if d.Action != Resize {
+			t.Fatalf("%s: %s", d.Reason, d.Message)
+		}
+		for _, s := range d.Steps {
+			p.Spec = *specWith(&p.Spec, s.Changes)
+		}
+		settle(p)
+		record := *d.Record
+		record.close(len(record.Intent.Steps), Done, &p.Spec, now)
+		remember(t, p, record)
+	}
+	record, err := RecordOf(p)
+	if diff := cmp.Diff(made.Spec, *record.AsMade(&p.Spec)); err != nil || diff != "" {
+		t.Errorf("the pod as it was made (-want +got): %v\n%s", err, diff)
+	}
+	if got := sizeOf(corev1.ResourceMemory, &p.Spec.Containers[0].Resources); got != (Size{2 * gi, 2 * gi}) {
+		t.Errorf("the pod's own spec was changed: %v", got)
+	}
+}
+
 // FuzzRecord: whatever stands in the annotation, reading it neither panics nor
 // gives a record that Plan or Observe cannot bear, and what was read is written
 // as it was.
