@@ -59,7 +59,7 @@ const (
 	// namespace.
 	ReasonCappedByLimitRange Reason = "CappedByLimitRange"
 	// RaisedToLimitRange: the need is below the min of a LimitRange of the
-	// namespace.
+	// namespace, or too small for the limit by its ratio.
 	ReasonRaisedToLimitRange Reason = "RaisedToLimitRange"
 	// ScaledToPodMax: the pod's containers together would pass a LimitRange of
 	// type Pod; all were scaled by one factor.
@@ -206,6 +206,10 @@ const (
 	// LimitRangeDefaults: a LimitRange would add its defaults to containers of
 	// the pod with any resize, and they could never be taken out again.
 	ReasonLimitRangeDefaults Reason = "LimitRangeDefaults"
+	// LimitRangeViolated: a LimitRange of the namespace does not allow the pod,
+	// as it is or as the change would have it, so that the API server would
+	// refuse the resize.
+	ReasonLimitRangeViolated Reason = "LimitRangeViolated"
 	// LimitNotAdded: a running pod is given no limit where it has none, since that
 	// could never be taken back; its template can have it.
 	ReasonLimitNotAdded Reason = "LimitNotAdded"
