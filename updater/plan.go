@@ -196,8 +196,7 @@ func lastKill(status *corev1.ContainerStatus) time.Time {
 
 func (l *line) active() bool { return l.next != l.now }
 
-// up says whether the line grows, by the measure of the pace: two increases
-// have one cooldown, two decreases another.
+// up says whether the line grows, as a whole.
 func (l *line) up() bool { return l.now.grows(l.next) }
 
 // keep gives up on changing the line.
@@ -206,17 +205,11 @@ func (l *line) keep() { l.next = l.now }
 // noLower takes back what would become less, and noRaise what would become
 // more.
 func (l *line) noLower() {
-	l.next.Request = max(l.next.Request, l.now.Request)
-	if l.now.Limit == 0 {
-		l.next.Limit = 0
-		return
-	}
-	l.next.Limit = max(l.next.Limit, l.now.Limit)
+	l.next = Size{Request: max(l.next.Request, l.now.Request), Limit: max(l.next.Limit, l.now.Limit)}
 }
 
 func (l *line) noRaise() {
-	l.next.Request = min(l.next.Request, l.now.Request)
-	l.next.Limit = min(l.next.Limit, l.now.Limit)
+	l.next = Size{Request: min(l.next.Request, l.now.Request), Limit: min(l.next.Limit, l.now.Limit)}
 }
 
 // keepLimit leaves the limit, and with it what the request may be.
@@ -228,9 +221,10 @@ func (l *line) keepLimit() {
 }
 
 // raises says whether a side becomes more than it is.
-func (l *line) raises() bool {
-	return l.next.Request > l.now.Request || l.next.Limit > l.now.Limit
-}
+func (l *line) raises() bool { return l.now.raises(l.next) }
+
+// lowers says whether a side becomes less than it is.
+func (l *line) lowers() bool { return l.now.lowers(l.next) }
 
 func (p *plan) active() bool {
 	for i := range p.lines {

@@ -368,6 +368,16 @@ func TestPaceAndSteps(t *testing.T) {
 			},
 			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 250m/500m"},
 		},
+		"a step between whole cores is one core at least": {
+			pod: pod(asks("app", "3", "1Gi", "3", "1Gi")), target: to("app", "2", "1Gi", "2", "1Gi"),
+			change: func(in *Input) { in.Policy.Pace.CPUMaxStepPercent = 25 },
+			want:   outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 3 → 2"},
+		},
+		"and no more than that": {
+			pod: pod(asks("app", "3", "1Gi", "3", "1Gi")), target: to("app", "1", "1Gi", "1", "1Gi"),
+			change: func(in *Input) { in.Policy.Pace.CPUMaxStepPercent, in.Target.Containers[0].Whole = 25, v1alpha1.WholeCoresNever },
+			want:   outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 3 → 2250m"}, held: []v1alpha1.Reason{v1alpha1.ReasonCoolingDown},
+		},
 		"a step on the way between whole cores is whole": {
 			pod: pod(asks("app", "500m", "512Mi", "8", "1Gi")), target: to("app", "500m", "512Mi", "2", "1Gi"),
 			change: func(in *Input) {
@@ -377,6 +387,61 @@ func TestPaceAndSteps(t *testing.T) {
 			},
 			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/8 → 400m/6"}, held: []v1alpha1.Reason{v1alpha1.ReasonCoolingDown},
 		},
+	})
+}
+
+// TestEachSideHasItsOwnPace: a limit that falls while its request rises is a
+// decrease like any other.
+func TestEachSideHasItsOwnPace(t *testing.T) {
+	apart := func() *corev1.Pod { return pod(asks("app", "100m", "512Mi", "2", "1Gi")) }
+	target := to("app", "300m", "512Mi", "300m", "1Gi")
+	moved := func(cpu Moves) func(*Input) {
+		return func(in *Input) {
+			in.Policy.Pace.CPUMaxStepPercent = 25
+			in.Record = &Record{UID: "uid-1", At: now, CPU: cpu, Set: []Set{{"app", corev1.ResourceCPU, Size{100, 2000}}}}
+		}
+	}
+	cooling := []v1alpha1.Reason{v1alpha1.ReasonCoolingDown}
+	runPlanCases(t, map[string]planCase{
+		"the limit goes down by a step": {
+			pod: apart(), target: target, change: moved(Moves{}), held: cooling,
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 100m/2 → 300m/1500m"},
+		},
+		"and waits for the last decrease, while the request rises": {
+			pod: apart(), target: target, change: moved(Moves{Decreased: now.Add(-10 * time.Minute)}), held: cooling,
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 100m/2 → 300m/2"},
+		},
+		"the request waits for the last increase, while the limit falls": {
+			pod: apart(), target: target, change: moved(Moves{Increased: now.Add(-10 * time.Second)}), held: cooling,
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 100m/2 → 100m/1500m"},
+		},
+		"what is not ready keeps its limit": {
+			pod: apart(), target: target, held: []v1alpha1.Reason{v1alpha1.ReasonNotReady},
+			change: func(in *Input) { moved(Moves{})(in); in.Pod.Status.Conditions[0].Status = corev1.ConditionFalse },
+			want:   outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 100m/2 → 300m/2"},
+		},
+	})
+	t.Run("it is watched, and what was lowered is given back", func(t *testing.T) {
+		p := apart()
+		in := input(p, target)
+		in.Usage.Containers["app"] = Use{ThrottledPercent: figures(3)}
+		if !applied(t, p, Plan(in)) || has(p, "app", corev1.ResourceCPU) != "300m" {
+			t.Fatalf("cpu %s", has(p, "app", corev1.ResourceCPU))
+		}
+		in.Now = in.Now.Add(time.Minute)
+		d := Plan(in)
+		if r := d.Record; r == nil || len(r.Cuts) != 1 || r.Cuts[0].Before != 3 || !r.CPU.Increased.Equal(now) || !r.CPU.Decreased.Equal(now) {
+			t.Fatalf("record %+v", r)
+		}
+		applied(t, p, d)
+		in.Usage.Containers["app"] = Use{ThrottledPercent: figures(90)}
+		d = Plan(in)
+		if got, want := outcomeOf(d), (outcome{Revert, v1alpha1.ReasonRolledBack, "app cpu 300m → 300m/2"}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if len(d.Floors) != 1 || d.Floors[0].Size != (Size{Limit: 2000}) {
+			t.Errorf("floors %+v", d.Floors)
+		}
 	})
 }
 
@@ -715,6 +780,19 @@ func TestADecreaseThatDidHarmIsTakenBack(t *testing.T) {
 		"where the target is higher by now, memory goes there instead": {
 			target: to("app", "500m", "1Gi", "1", "2Gi"), change: func(in *Input) { cutBy(memoryCut)(in); killed(in.Pod, "app", time.Minute) },
 			want: outcome{Resize, v1alpha1.ReasonOOMKilled, "app memory 512Mi/1Gi → 1Gi/2Gi"},
+		},
+		"what was tried since and put back does not end the watch": {
+			target: there, change: func(in *Input) {
+				throttled(50)(in)
+				tried := Change{Container: "app", Resource: corev1.ResourceCPU, From: Size{500, 1000}, To: Size{900, 1800}}
+				in.Record.Intent = &Intent{At: now, Deadline: now.Add(time.Minute), Kind: KindRestore, Steps: []Step{{Changes: []Change{tried.reversed()}}}}
+			}, want: back,
+		},
+		"a request that has moved since is left, and its limit is given back": {
+			target: to("app", "600m", "512Mi", "1", "1Gi"), pod: pod(asks("app", "600m", "512Mi", "1", "1Gi")), change: func(in *Input) {
+				throttled(50)(in)
+				in.Record.Cuts[0].Change = Change{Container: "app", Resource: corev1.ResourceCPU, From: Size{300, 1600}, To: Size{300, 1000}}
+			}, want: outcome{Revert, v1alpha1.ReasonRolledBack, "app cpu 600m/1 → 600m/1600m"},
 		},
 		"waiting for memory takes memory back": {
 			target: there, change: func(in *Input) {

@@ -29,7 +29,7 @@ func afterKill(p *plan) ruling {
 	rest, _ := p.pace(corev1.ResourceMemory)
 	for i := range p.lines {
 		l := &p.lines[i]
-		if l.resource != corev1.ResourceMemory || l.killedAt.IsZero() || p.now.Sub(l.killedAt) >= rest || !l.now.lowers(l.next) {
+		if l.resource != corev1.ResourceMemory || l.killedAt.IsZero() || p.now.Sub(l.killedAt) >= rest || !l.lowers() {
 			continue
 		}
 		l.noLower()
@@ -42,7 +42,7 @@ func memoryPressure(p *plan) ruling {
 	for i := range p.lines {
 		l := &p.lines[i]
 		level := p.harmOf(l.container.Name, l.resource)
-		if l.resource != corev1.ResourceMemory || l.rollback || level == nil || *level < stalledTooMuch || !l.now.lowers(l.next) {
+		if l.resource != corev1.ResourceMemory || l.rollback || level == nil || *level < stalledTooMuch || !l.lowers() {
 			continue
 		}
 		l.noLower()
@@ -56,20 +56,12 @@ func memoryPressure(p *plan) ruling {
 func maxStep(p *plan) ruling {
 	for i := range p.lines {
 		l := &p.lines[i]
-		if !l.active() || l.rollback || l.up() || p.fresh(l) {
+		if l.rollback || !l.lowers() || p.fresh(l) {
 			continue
 		}
 		_, percent := p.pace(l.resource)
-		grain, _ := sizing.Steps(l.resource, l.target.Round)
-		least := func(now int64) int64 {
-			return min(sizing.RoundUp(float64(now)*(1-float64(percent)/100), grain), now)
-		}
 		wanted := l.next
-		l.next.Request = max(wanted.Request, least(l.now.Request))
-		if wanted.Limit > 0 {
-			l.next.Limit = max(wanted.Limit, least(l.now.Limit), l.next.Request)
-			l.evenSteps()
-		}
+		l.next = l.stepDown(percent)
 		if l.next != wanted {
 			p.hold(l, Wait, v1alpha1.ReasonCoolingDown, time.Time{}, "%s", describeCap(l, wanted, percent))
 		}
@@ -77,17 +69,27 @@ func maxStep(p *plan) ruling {
 	return ruling{}
 }
 
-// evenSteps rounds a limit up to its own step, and with it a request that is one
-// figure with it: 137m would not be what the kernel makes of it.
-func (l *line) evenSteps() {
-	if l.next.Limit == l.goal.Limit || l.next.Limit == l.now.Limit {
-		return
+// stepDown is where a step leads: to whole steps of its resource, and by one of
+// them at least, since else a limit of three cores would never become two. What
+// grows has no steps.
+func (l *line) stepDown(percent int) Size {
+	least := func(now, grain int64) int64 {
+		kept := sizing.RoundUp(float64(now)*(1-float64(percent)/100), grain)
+		return min(kept, sizing.RoundUp(float64(now), grain)-grain)
 	}
-	coupled := l.next.coupled()
-	l.next.Limit = min(sizing.RoundUp(float64(l.next.Limit), l.limitGrain()), l.now.Limit)
-	if coupled {
-		l.next.Request = l.next.Limit
+	to, limitGrain := l.next, l.limitGrain()
+	grain, _ := sizing.Steps(l.resource, l.target.Round)
+	if l.now.coupled() && l.next.coupled() {
+		grain = limitGrain // 137m would not be what the kernel makes of it.
 	}
+	to.Request = max(to.Request, least(l.now.Request, grain))
+	if to.Limit > 0 {
+		to.Limit = max(to.Limit, least(l.now.Limit, limitGrain))
+	}
+	if to.Limit > 0 && to.Limit < to.Request {
+		to.Limit = min(sizing.RoundUp(float64(to.Request), limitGrain), l.now.Limit)
+	}
+	return to
 }
 
 // limitGrain is what a limit on the way to the target is a multiple of: whole

@@ -156,7 +156,7 @@ func batch(p *plan) ruling {
 func (p *plan) lowerNothing(action Action, reason v1alpha1.Reason, note string) {
 	for i := range p.lines {
 		l := &p.lines[i]
-		if l.rollback || !l.now.lowers(l.next) {
+		if l.rollback || !l.lowers() {
 			continue
 		}
 		l.noLower()
@@ -184,29 +184,33 @@ func (p *plan) pace(r corev1.ResourceName) (cooldown time.Duration, maxStep int)
 	return p.in.Policy.Pace.MemoryDecreaseCooldown, p.in.Policy.Pace.MaxStepPercent
 }
 
+// cooldown: what grows waits for the last increase, and what is lowered for the
+// last decrease; of one line, each side for its own.
 func cooldown(p *plan) ruling {
 	for i := range p.lines {
 		l := &p.lines[i]
-		if !l.active() || l.rollback {
+		if l.rollback {
 			continue
 		}
 		moves := p.record.moves(l.resource)
-		last, wait, what := moves.Decreased, time.Duration(0), "decrease"
-		if l.up() {
-			if l.killed {
-				continue
-			}
-			last, wait, what = moves.Increased, p.in.Policy.Pace.IncreaseCooldown, "increase"
-		} else {
-			wait, _ = p.pace(l.resource)
+		if l.raises() && !l.killed && p.isRecent(l, "increase", moves.Increased, p.in.Policy.Pace.IncreaseCooldown) {
+			l.noRaise()
 		}
-		if last.IsZero() || p.now.Sub(last) >= wait {
-			continue
+		if wait, _ := p.pace(l.resource); l.lowers() && p.isRecent(l, "decrease", moves.Decreased, wait) {
+			l.noLower()
 		}
-		l.keep()
-		p.hold(l, Wait, v1alpha1.ReasonCoolingDown, last.Add(wait), "the last %s was %s ago, and two are %s apart", what, p.now.Sub(last), wait)
 	}
 	return ruling{}
+}
+
+// isRecent says whether the last change of a line was too short a while ago, and
+// then holds the line for it.
+func (p *plan) isRecent(l *line, what string, last time.Time, wait time.Duration) bool {
+	if last.IsZero() || p.now.Sub(last) >= wait {
+		return false
+	}
+	p.hold(l, Wait, v1alpha1.ReasonCoolingDown, last.Add(wait), "the last %s was %s ago, and two are %s apart", what, p.now.Sub(last), wait)
+	return true
 }
 
 // fresh says that a pod was made after its target, and the line has not been

@@ -283,20 +283,26 @@ func watchFor(r corev1.ResourceName, policy Policy) time.Duration {
 	return policy.Pace.MemoryDecreaseCooldown
 }
 
-// harm: a decrease that was followed by what the policy calls harm is undone.
+// harm: a decrease that was followed by what the policy calls harm is undone:
+// what it lowered is raised to what it was.
 func harm(p *plan) ruling {
 	var notes []string
 	for _, cut := range p.record.Cuts {
 		l := p.line(cut.Container, cut.Resource)
-		if l == nil || l.now != cut.To || p.now.Sub(cut.At) > watchFor(cut.Resource, p.in.Policy) {
+		if l == nil || !cut.stands(l.now) || p.now.Sub(cut.At) > watchFor(cut.Resource, p.in.Policy) {
 			continue
 		}
+		was := cut.lowered()
+		back := Size{Request: max(l.next.Request, was.Request), Limit: max(l.next.Limit, was.Limit)}
+		if back.Limit > 0 {
+			back.Limit = max(back.Limit, back.Request) // One that was added stays, and must not be in the way.
+		}
 		what := p.harmAfter(cut, l)
-		if what == "" || !l.now.grows(cut.From) || covers(l.goal, cut.From) && l.killed {
+		if what == "" || back == l.next || covers(l.goal, back) && l.killed {
 			continue // Nothing, or the target goes there by itself.
 		}
-		l.rollback, l.next = true, cut.From
-		p.d.Floors = append(p.d.Floors, Floor{cut.Container, cut.Resource, cut.From})
+		l.rollback, l.next = true, back
+		p.learned(Floor{cut.Container, cut.Resource, was})
 		notes = append(notes, fmt.Sprintf("%s since %s", what, cut.Change))
 	}
 	if len(notes) == 0 {
@@ -304,6 +310,17 @@ func harm(p *plan) ruling {
 	}
 	p.d.Message = notes[0]
 	return ruling{note: notes[0]}
+}
+
+// learned adds a floor; of one resource of one container there is one.
+func (p *plan) learned(f Floor) {
+	for i := range p.d.Floors {
+		if known := &p.d.Floors[i]; known.Container == f.Container && known.Resource == f.Resource {
+			known.Size = Size{Request: max(known.Size.Request, f.Size.Request), Limit: max(known.Size.Limit, f.Size.Limit)}
+			return
+		}
+	}
+	p.d.Floors = append(p.d.Floors, f)
 }
 
 func covers(a, b Size) bool { return a.Request >= b.Request && a.Limit >= b.Limit }

@@ -275,11 +275,11 @@ func worthIt(p *plan) ruling {
 	for i := range p.lines {
 		l := &p.lines[i]
 		to := l.next
-		if !l.up() {
+		if to.Request < l.now.Request {
 			to.Request = min(to.Request, l.goal.Request)
-			if to.Limit != l.now.Limit {
-				to.Limit = min(to.Limit, l.goal.Limit)
-			}
+		}
+		if to.Limit < l.now.Limit {
+			to.Limit = min(to.Limit, l.goal.Limit)
 		}
 		if l.active() && !l.rollback && (!l.killed || l.next != l.goal) && !p.worthwhile(l, to) {
 			l.keep()

@@ -23,14 +23,19 @@ func sizeOf(r corev1.ResourceName, of *corev1.ResourceRequirements) Size {
 	return Size{Request: sizing.Amount(r, of.Requests), Limit: sizing.Amount(r, of.Limits)}
 }
 
-// grows says whether a change asks for more: of the request, or of the limit
-// where the request stays.
+// grows says which way a change goes as a whole: that of the request, or of the
+// limit where the request stays. Its sides can go apart.
 func (s Size) grows(to Size) bool {
-	return to.Request > s.Request || to.Request == s.Request && to.Limit > s.Limit
+	return to.Request > s.Request || to.Request == s.Request && s.raises(to)
 }
 
-// lowers says whether either side becomes less. A limit where there was none is
+// raises says whether either side becomes more. A limit where there was none is
 // less than before.
+func (s Size) raises(to Size) bool {
+	return to.Request > s.Request || s.Limit > 0 && to.Limit > s.Limit
+}
+
+// lowers says whether either side becomes less.
 func (s Size) lowers(to Size) bool { return to.Request < s.Request || s.lowersLimit(to) }
 
 func (s Size) lowersLimit(to Size) bool { return to.Limit > 0 && (s.Limit == 0 || to.Limit < s.Limit) }
@@ -69,8 +74,30 @@ type Change struct {
 	To       Size                `json:"to"`
 }
 
-// Grows says whether the change asks for more.
+// Grows says whether the change asks for more, as a whole. It can lower a limit
+// all the same.
 func (c Change) Grows() bool { return c.From.grows(c.To) }
+
+// Lowers says whether request or limit becomes less.
+func (c Change) Lowers() bool { return c.From.lowers(c.To) }
+
+// lowered are the sides that become less, as they were; 0 for the other.
+func (c Change) lowered() Size {
+	var was Size
+	if c.To.Request < c.From.Request {
+		was.Request = c.From.Request
+	}
+	if c.To.Limit < c.From.Limit {
+		was.Limit = c.From.Limit
+	}
+	return was
+}
+
+// stands says whether a size has what the change lowered as the change left it.
+func (c Change) stands(now Size) bool {
+	was := c.lowered()
+	return (was.Request == 0 || now.Request == c.To.Request) && (was.Limit == 0 || now.Limit == c.To.Limit)
+}
 
 // String is the change as a person reads it.
 func (c Change) String() string {
@@ -101,7 +128,7 @@ func (s Step) String() string {
 // onlyLowers says whether no key of the step becomes more.
 func (s Step) onlyLowers() bool {
 	for _, c := range s.Changes {
-		if c.To.Request > c.From.Request || c.From.Limit > 0 && c.To.Limit > c.From.Limit {
+		if c.From.raises(c.To) {
 			return false
 		}
 	}
