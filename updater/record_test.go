@@ -47,9 +47,9 @@ func TestARecordOfAnotherPodCountsForNothing(t *testing.T) {
 }
 
 func TestWhatContainersHadBeforeTheFirstResizeIsKept(t *testing.T) {
-	made := pod(asks("app", "500m", "512Mi"), asks("proxy", "100m", "64Mi"))
+	made := pod(asks("app", "500m"), asks("proxy", "100m", "64Mi"))
 	p := made.DeepCopy()
-	for _, target := range []Container{to("app", "800m", "1Gi", "", "1Gi"), to("app", "900m", "2Gi", "", "2Gi")} {
+	for _, target := range []Container{to("app", "800m", "1Gi"), to("app", "900m", "2Gi")} {
 		in := input(p, target)
 		in.Policy.Pace.IncreaseCooldown = 0
 		d := Plan(in)
@@ -68,7 +68,7 @@ func TestWhatContainersHadBeforeTheFirstResizeIsKept(t *testing.T) {
 	if diff := cmp.Diff(made.Spec, *record.AsMade(&p.Spec)); err != nil || diff != "" {
 		t.Errorf("the pod as it was made (-want +got): %v\n%s", err, diff)
 	}
-	if got := sizeOf(corev1.ResourceMemory, &p.Spec.Containers[0].Resources); got != (Size{2 * gi, 2 * gi}) {
+	if got := sizeOf(corev1.ResourceMemory, &p.Spec.Containers[0].Resources); got != (Size{2 * gi, 0}) {
 		t.Errorf("the pod's own spec was changed: %v", got)
 	}
 }
