@@ -1,24 +1,29 @@
 package sizing
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// containerRange is what the LimitRanges of a namespace say of one resource of
-// a container. Zero and nil say nothing.
-type containerRange struct {
+// bounds is what the LimitRanges of a namespace say of one resource of a
+// container, or of a pod. Zero and nil say nothing.
+type bounds struct {
 	least, most                  int64
 	ratio                        float64 // most that limit / request may be
 	defaultRequest, defaultLimit *int64
 }
 
-// containerRangeOf unites all LimitRanges of type Container: the strictest
-// bounds and the first defaults, as the LimitRanger plugin applies them.
-func containerRangeOf(ranges []corev1.LimitRange, u unit) containerRange {
-	var r containerRange
-	for _, item := range itemsOf(ranges, corev1.LimitTypeContainer) {
+func containerBounds(ranges []corev1.LimitRange, u unit) bounds {
+	return boundsOf(ranges, corev1.LimitTypeContainer, u)
+}
+
+// boundsOf unites all LimitRanges of a type: the strictest bounds and the first
+// defaults, as the LimitRanger plugin applies them.
+func boundsOf(ranges []corev1.LimitRange, kind corev1.LimitType, u unit) bounds {
+	var r bounds
+	for _, item := range itemsOf(ranges, kind) {
 		least, most := u.amount(item.Min), u.amount(item.Max)
 		r.least = max(r.least, orZero(least))
 		if most != nil && (r.most == 0 || *most < r.most) {
@@ -40,7 +45,7 @@ func containerRangeOf(ranges []corev1.LimitRange, u unit) containerRange {
 
 // withDefaults is what a container really gets: a limit without a request sets
 // the request, before LimitRanges fill what is left.
-func (r containerRange) withDefaults(p Pair) Pair {
+func (r bounds) withDefaults(p Pair) Pair {
 	if p.Request == nil && p.Limit != nil {
 		p.Request = p.Limit
 	}
@@ -50,34 +55,43 @@ func (r containerRange) withDefaults(p Pair) Pair {
 // Bounds are what the LimitRanges of a namespace allow one resource to be, in
 // milli-CPU or bytes; 0 is no bound.
 type Bounds struct {
-	// ContainerMin and ContainerMax hold for each container, PodMax for all of
-	// a pod's together, requests and limits alike.
-	ContainerMin, ContainerMax, PodMax int64
+	// ContainerMin and ContainerMax hold for each container, PodMin and PodMax
+	// for all of a pod's together, requests and limits alike.
+	ContainerMin, ContainerMax, PodMin, PodMax int64
+	// ContainerRatio and PodRatio are how many times the request the limit may
+	// be.
+	ContainerRatio, PodRatio float64
 }
 
 // BoundsOf unites all LimitRanges: the strictest bounds count.
 func BoundsOf(ranges []corev1.LimitRange, r corev1.ResourceName) Bounds {
-	u := unitOf(r)
-	container := containerRangeOf(ranges, u)
-	b := Bounds{ContainerMin: container.least, ContainerMax: container.most}
-	for _, item := range itemsOf(ranges, corev1.LimitTypePod) {
-		if most := orZero(u.amount(item.Max)); most > 0 && (b.PodMax == 0 || most < b.PodMax) {
-			b.PodMax = most
-		}
+	container, pod := boundsOf(ranges, corev1.LimitTypeContainer, unitOf(r)), boundsOf(ranges, corev1.LimitTypePod, unitOf(r))
+	return Bounds{
+		ContainerMin: container.least, ContainerMax: container.most, ContainerRatio: container.ratio,
+		PodMin: pod.least, PodMax: pod.most, PodRatio: pod.ratio,
 	}
-	return b
 }
 
-// Adds says whether the LimitRanges would give a container a request or a limit
-// that it does not have.
-func Adds(ranges []corev1.LimitRange, r corev1.ResourceName, has corev1.ResourceRequirements) bool {
-	if len(ranges) == 0 {
-		return false
+// Adds are the resources of which the LimitRanges would give a container a
+// request or a limit that it does not have. The resources of other kinds count
+// as well: to add one is not a resize that the API server lets pass.
+func Adds(ranges []corev1.LimitRange, has corev1.ResourceRequirements) []corev1.ResourceName {
+	added := map[corev1.ResourceName]bool{}
+	for _, item := range itemsOf(ranges, corev1.LimitTypeContainer) {
+		// The API server fills a LimitRange up, see boundsOf.
+		for _, list := range []corev1.ResourceList{item.Default, item.Max, item.DefaultRequest, item.Min} {
+			for name := range list {
+				_, limit := has.Limits[name]
+				_, request := has.Requests[name]
+				_, defaulted := item.Default[name]
+				_, bounded := item.Max[name]
+				if !limit && (defaulted || bounded || !request) {
+					added[name] = true
+				}
+			}
+		}
 	}
-	u := unitOf(r)
-	written := u.pairOf(has)
-	with := containerRangeOf(ranges, u).withDefaults(written)
-	return (written.Request == nil) != (with.Request == nil) || (written.Limit == nil) != (with.Limit == nil)
+	return slices.Sorted(maps.Keys(added))
 }
 
 // withinRatio raises a request, where a LimitRange bounds the ratio of limit to

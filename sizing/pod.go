@@ -100,7 +100,7 @@ func (f *fit) sharers(m maximum) (fixed int64, lines []*line) {
 			lines = append(lines, l)
 			continue
 		}
-		pair := containerRangeOf(f.pod.LimitRanges, m.unit).withDefaults(m.unit.pairOf(c.Resources))
+		pair := containerBounds(f.pod.LimitRanges, m.unit).withDefaults(m.unit.pairOf(c.Resources))
 		fixed += orZero(*m.side.of(&pair))
 	}
 	return fixed, lines
@@ -110,9 +110,9 @@ func (f *fit) sharers(m maximum) (fixed int64, lines []*line) {
 // and the native sidecars.
 func longRunning(spec *corev1.PodSpec) []corev1.Container {
 	all := append([]corev1.Container(nil), spec.Containers...)
-	for _, c := range spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			all = append(all, c)
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; isSidecar(c) {
+			all = append(all, *c)
 		}
 	}
 	return all

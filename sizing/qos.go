@@ -43,7 +43,7 @@ func (f *fit) pairsOf(c corev1.Container) pairs {
 	p := pairs{}
 	for _, r := range Resources {
 		u := unitOf(r)
-		p[r] = containerRangeOf(f.pod.LimitRanges, u).withDefaults(u.pairOf(c.Resources))
+		p[r] = containerBounds(f.pod.LimitRanges, u).withDefaults(u.pairOf(c.Resources))
 	}
 	return p
 }

@@ -138,7 +138,7 @@ func Recommend(s Subject) []Recommendation {
 
 // input is what the need of one container depends on.
 func (s Subject) input(c corev1.Container, policy effective.Container, v verdict.Result) recommender.Input {
-	limits := containerRangeOf(s.LimitRanges, memoryUnit)
+	limits := containerBounds(s.LimitRanges, memoryUnit)
 	template := limits.withDefaults(memoryUnit.pairOf(c.Resources))
 	current := template
 	if r, ok := s.Current[c.Name]; ok {

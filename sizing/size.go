@@ -151,7 +151,7 @@ type line struct {
 	known  bool
 	need   *recommender.Estimate
 	policy effective.Resource
-	limits containerRange // of the namespace
+	limits bounds // of the namespace
 	node   int64
 
 	guaranteed bool  // the pod's class asks for request = limit
@@ -194,7 +194,7 @@ func newFit(p Pod) *fit {
 			if r == corev1.ResourceCPU {
 				policy = c.Policy.CPU
 			}
-			limits := containerRangeOf(p.LimitRanges, u)
+			limits := containerBounds(p.LimitRanges, u)
 			fc.lines = append(fc.lines, &line{
 				of: fc, unit: u, known: estimate.Known, need: estimate, policy: policy, limits: limits,
 				node:       u.ofCapacity(p.Node),

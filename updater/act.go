@@ -112,7 +112,7 @@ func (p *plan) steps() []Step {
 		slices.Reverse(orders)
 	}
 	for _, order := range orders {
-		if p.classWith(order[0].Changes) == p.class {
+		if p.classWith(order[0].Changes) == p.class && p.admitted(order[0].Changes) {
 			return order
 		}
 	}

@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
 func TestQuotasForOtherPodsAreNotAsked(t *testing.T) {
@@ -17,7 +21,106 @@ func TestQuotasForOtherPodsAreNotAsked(t *testing.T) {
 					MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}},
 				},
 			}}}
-		}, want: outcome{Resize, "BelowNeed", "app cpu 500m/1 → 800m/1600m"}}
+		}, want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 800m/1600m"}}
 	}
 	runPlanCases(t, tests)
+}
+
+// bounded is a LimitRange of one item, with cpu, memory of min, max and ratio.
+func bounded(kind corev1.LimitType, values ...string) func(*Input) {
+	return func(in *Input) {
+		item := corev1.LimitRangeItem{Type: kind}
+		for i, list := range []*corev1.ResourceList{&item.Min, &item.Max, &item.MaxLimitRequestRatio} {
+			for j, r := range sizing.Resources {
+				if at := 2*i + j; at < len(values) && values[at] != "" {
+					if *list == nil {
+						*list = corev1.ResourceList{}
+					}
+					(*list)[r] = resource.MustParse(values[at])
+				}
+			}
+		}
+		in.Space.LimitRanges = []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}}}
+	}
+}
+
+// A pod has 500m/1 and 512Mi/1Gi unless the case says otherwise.
+func TestLimitRangesAreKeptAsTheAPIServerChecksThem(t *testing.T) {
+	container, whole := corev1.LimitTypeContainer, corev1.LimitTypePod
+	both := func(changes ...func(*Input)) func(*Input) {
+		return func(in *Input) {
+			for _, change := range changes {
+				change(in)
+			}
+		}
+	}
+	useUnknown := func(in *Input) { in.Usage = Usage{} }
+	refuses := outcome{Skip, v1alpha1.ReasonLimitRangeViolated, ""}
+	violated := []v1alpha1.Reason{v1alpha1.ReasonLimitRangeViolated}
+	raisedTo := []v1alpha1.Reason{v1alpha1.ReasonRaisedToLimitRange}
+	withInit := func(c corev1.Container) *corev1.Pod {
+		p := burstable()
+		p.Spec.InitContainers = []corev1.Container{c}
+		return p
+	}
+	two := func() *corev1.Pod {
+		return pod(asks("app", "500m", "512Mi", "1", "1Gi"), asks("side", "100m", "64Mi", "200m", "128Mi"))
+	}
+	runPlanCases(t, map[string]planCase{
+		"a request whose limit stays is lowered as far as the ratio lets it": {
+			target: to("app", "500m", "300Mi", "1", "600Mi"), change: both(bounded(container, "", "", "", "", "", "2500m"), useUnknown),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app memory 512Mi/1Gi → 410Mi/1Gi"}, held: raisedTo,
+		},
+		"and not at all where there is no such way": {
+			target: to("app", "500m", "300Mi", "1", "600Mi"), change: both(bounded(container, "", "", "", "", "", "2"), useUnknown),
+			want: outcome{Wait, v1alpha1.ReasonMemoryUseUnknown, ""}, held: raisedTo,
+		},
+		"a limit does not grow away from a request that cannot": {
+			target: upCPU, change: both(bounded(container, "", "", "", "", "2"), func(in *Input) { in.Node.Held.CPUMilli = 16000 - 120 }),
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 620m/1240m"}, held: []v1alpha1.Reason{v1alpha1.ReasonCappedByLimitRange},
+		},
+		"one figure stays one at the min": {
+			pod: pod(asks("app", "500m", "200Mi", "1", "200Mi")), target: to("app", "500m", "98Mi", "1", "98Mi"), change: bounded(container, "", "100Mi"),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app memory 200Mi → 100Mi"}, held: raisedTo,
+		},
+		"a limit stays above the min as well": {
+			target: to("app", "200m", "512Mi", "400m", "1Gi"), change: bounded(container, "450m"),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 450m"}, held: raisedTo,
+		},
+		"a pod's min is kept by what is lowered": {
+			pod: two(), target: to("app", "200m", "512Mi", "400m", "1Gi"), change: bounded(whole, "400m"),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 300m/400m"}, held: raisedTo,
+		},
+		"and so is its ratio": {
+			pod: two(), target: to("app", "200m", "512Mi", "800m", "1Gi"), change: bounded(whole, "", "", "", "", "2500m"),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 300m/800m"}, held: raisedTo,
+		},
+		"a pod's limits grow as far as its ratio lets them": {
+			pod: two(), target: to("app", "500m", "512Mi", "1900m", "1Gi"), change: bounded(whole, "", "", "", "", "2500m"),
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 500m/1300m"}, held: []v1alpha1.Reason{v1alpha1.ReasonCappedByLimitRange},
+		},
+		"where another resource is out of bounds, no resize passes": {
+			target: upCPU, change: bounded(container, "", "", "", "512Mi"), want: refuses, held: violated,
+		},
+		"nor where another container is": {
+			pod: two(), target: upCPU, change: bounded(container, "", "100Mi"), want: refuses, held: violated,
+		},
+		"nor where a plain init container is": {
+			pod: withInit(asks("setup", "1", "1Gi", "2", "3Gi")), target: upCPU, change: bounded(container, "", "", "", "2Gi"), want: refuses, held: violated,
+		},
+		"nor where the pod's sum is": {
+			target: upCPU, change: bounded(whole, "", "1Gi"), want: refuses, held: violated,
+		},
+		"what brings the pod back within bounds passes, in one patch": {
+			target: to("app", "200m", "400Mi", "400m", "500Mi"), change: bounded(container, "", "", "500m", "512Mi"),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 200m/400m, app memory 512Mi/1Gi → 400Mi/500Mi"},
+		},
+		"or in two, in the order that passes": {
+			target: to("app", "200m", "400Mi", "400m", "500Mi"), change: bounded(container, "", "", "", "512Mi"),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app memory 512Mi/1Gi → 400Mi/500Mi, then app cpu 500m/1 → 200m/400m"},
+		},
+		"where only one of two containers could be brought back, neither is changed": {
+			pod: two(), target: to("app", "200m", "400Mi", "400m", "500Mi"), change: bounded(container, "", "100Mi", "", "512Mi"), want: refuses, held: violated,
+		},
+	})
 }

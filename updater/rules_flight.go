@@ -183,7 +183,7 @@ func (p *plan) stillFits(steps []Step) bool {
 			l.next = c.To
 		}
 	}
-	for _, ask := range []func(*plan) ruling{memoryInUse, nodeGrants, limitRanges, quota, nodeRoom} {
+	for _, ask := range []func(*plan) ruling{memoryInUse, nodeGrants, limitRanges, quota, nodeRoom, limitRangeLeast, limitRangesAdmit} {
 		ask(p)
 	}
 	for _, s := range steps {

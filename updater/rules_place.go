@@ -64,14 +64,13 @@ func policyMax(p *plan) ruling {
 func (p *plan) under(l *line, most int64, reason v1alpha1.Reason, name string) {
 	before := l.next
 	l.next.Request = min(l.next.Request, max(most, l.now.Request))
-	if l.next.Limit > 0 {
-		l.next.Limit = min(l.next.Limit, max(most, l.now.Limit))
-	}
+	l.next.Limit = min(l.next.Limit, max(most, l.now.Limit))
 	if l.next != before {
 		p.hold(l, Skip, reason, time.Time{}, "%s is above %s, %s", before.text(l.resource), name, quantity(l.resource, most))
 	}
 }
 
+// limitRanges keeps what grows under the namespace's LimitRanges.
 func limitRanges(p *plan) ruling {
 	if len(p.in.Space.LimitRanges) == 0 {
 		return ruling{}
@@ -79,16 +78,8 @@ func limitRanges(p *plan) ruling {
 	for _, r := range sizing.Resources {
 		b := sizing.BoundsOf(p.in.Space.LimitRanges, r)
 		for i := range p.lines {
-			l := &p.lines[i]
-			if l.resource != r || !l.active() {
-				continue
-			}
-			if b.ContainerMax > 0 && l.raises() {
+			if l := &p.lines[i]; l.resource == r && b.ContainerMax > 0 && l.raises() {
 				p.under(l, b.ContainerMax, v1alpha1.ReasonCappedByLimitRange, "the LimitRange's max")
-			}
-			if least := min(b.ContainerMin, l.now.Request); l.next.Request < least {
-				l.next.Request = least
-				p.hold(l, Skip, v1alpha1.ReasonRaisedToLimitRange, time.Time{}, "the LimitRange's min is %s", quantity(r, b.ContainerMin))
 			}
 		}
 		if b.PodMax > 0 {
@@ -258,8 +249,6 @@ func (l *line) grow(ofLimit bool, by int64) {
 	switch {
 	case coupled && l.now.coupled():
 		l.next = Size{Request: request + by, Limit: limit + by}
-	case ofLimit && l.now.Limit == 0 && by < l.now.Request:
-		l.next.Limit = 0 // Part of a new limit would be less than the request.
 	case ofLimit:
 		l.next.Limit = limit + by
 		l.next.Request = min(l.next.Request, l.next.Limit)
@@ -314,12 +303,7 @@ func classStays(p *plan) ruling {
 			l.next = next
 		}
 	}
-	for i := range p.lines {
-		if l := &p.lines[i]; l.active() {
-			p.dropForClass(l)
-		}
-	}
-	return ruling{}
+	return p.keepClass()
 }
 
 func (p *plan) dropForClass(l *line) {
@@ -328,21 +312,35 @@ func (p *plan) dropForClass(l *line) {
 }
 
 // classNext is the class that the pod would have with what is left to change.
-func (p *plan) classNext() corev1.PodQOSClass {
-	var changes []Change
+func (p *plan) classNext() corev1.PodQOSClass { return p.classWith(p.changes()) }
+
+// changes are what is left to change.
+func (p *plan) changes() []Change {
+	var all []Change
 	for i := range p.lines {
 		if l := &p.lines[i]; l.active() {
-			changes = append(changes, Change{Container: l.container.Name, Resource: l.resource, To: l.next})
+			all = append(all, Change{Container: l.container.Name, Init: l.init, Resource: l.resource, From: l.now, To: l.next})
 		}
 	}
-	return p.classWith(changes)
+	return all
+}
+
+// keepClass drops all that is left where a part of it would be another class.
+func (p *plan) keepClass() ruling {
+	if p.active() && p.classNext() != p.class {
+		for i := range p.lines {
+			if l := &p.lines[i]; l.active() {
+				p.dropForClass(l)
+			}
+		}
+	}
+	return ruling{}
 }
 
 // refusedBefore: what was refused on this node is not asked for again, nor more
 // of it, until the node changes, or for what may pass, until patience is over.
 // It comes last of what bounds a change, since it goes by the pod's totals.
 func refusedBefore(p *plan) ruling {
-	held := len(p.d.Held)
 	for i := range p.record.Refusals {
 		f := &p.record.Refusals[i]
 		if f.Node != p.in.Pod.Spec.NodeName || p.over(f) {
@@ -354,14 +352,7 @@ func refusedBefore(p *plan) ruling {
 			p.holdFor(f)
 		}
 	}
-	if len(p.d.Held) > held && p.classNext() != p.class {
-		for i := range p.lines {
-			if l := &p.lines[i]; l.active() {
-				p.dropForClass(l)
-			}
-		}
-	}
-	return ruling{}
+	return p.keepClass()
 }
 
 // holdFor leaves a resource as it is for a refusal.

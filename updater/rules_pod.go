@@ -172,10 +172,8 @@ func limitRangeDefaults(p *plan) ruling {
 	var names []string
 	for _, list := range [][]corev1.Container{p.in.Pod.Spec.Containers, p.in.Pod.Spec.InitContainers} {
 		for i := range list {
-			for _, r := range sizing.Resources {
-				if sizing.Adds(ranges, r, list[i].Resources) {
-					names = append(names, list[i].Name+" "+string(r))
-				}
+			for _, r := range sizing.Adds(ranges, list[i].Resources) {
+				names = append(names, list[i].Name+" "+string(r))
 			}
 		}
 	}
