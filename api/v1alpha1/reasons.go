@@ -32,6 +32,12 @@ const (
 	ReasonCheckpointFailed Reason = "CheckpointFailed"
 	// SamplesDropped: samples that cannot be true were left out.
 	ReasonSamplesDropped Reason = "SamplesDropped"
+	// Carried: of a resource too little is known now, and its published figures
+	// stand; nothing is lowered on the strength of them.
+	ReasonCarried Reason = "Carried"
+	// InternalFault: the recommendation could not be worked out, which is a fault of
+	// Plimsoll's; its log says more.
+	ReasonInternalFault Reason = "InternalFault"
 	// StartupMasked: CPU samples from before Ready were left out, since a
 	// start-up boost serves them.
 	ReasonStartupMasked Reason = "StartupMasked"
@@ -123,6 +129,9 @@ const (
 	// NotAWorkload: what the policy refers to is part of another workload; the
 	// message names the one to write.
 	ReasonNotAWorkload Reason = "NotAWorkload"
+	// OwnersUnknown: an owner of a workload cannot be read for now, and so not which
+	// policy is in force; the workload is left as it was.
+	ReasonOwnersUnknown Reason = "OwnersUnknown"
 	// NoPolicy: no policy targets the workload any more; the recommendation is
 	// kept as it was.
 	ReasonNoPolicy Reason = "NoPolicy"
