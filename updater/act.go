@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +19,10 @@ const leastDeadline = time.Minute
 // act makes the steps of what is left to change.
 func (p *plan) act() {
 	steps := p.steps()
+	if len(steps) == 0 {
+		p.nothingLeft()
+		return
+	}
 	kind, action, reason := KindResize, Resize, p.why()
 	if reason == v1alpha1.ReasonRolledBack {
 		kind, action = KindRollback, Revert
@@ -100,6 +105,8 @@ func (p *plan) harmOf(container string, r corev1.ResourceName) *float64 {
 func (p *plan) steps() []Step {
 	cpu, memory := p.stepOf(corev1.ResourceCPU), p.stepOf(corev1.ResourceMemory)
 	switch {
+	case len(cpu.Changes)+len(memory.Changes) == 0:
+		return nil
 	case len(cpu.Changes) == 0:
 		return []Step{memory}
 	case len(memory.Changes) == 0:
@@ -154,14 +161,17 @@ func (p *plan) memoryFirst() bool {
 	return memoryUp && (!cpuUp || state == Errored)
 }
 
+// stepOf is the change of one resource. What is set cannot be unset, whatever the
+// rules have made of it.
 func (p *plan) stepOf(r corev1.ResourceName) Step {
 	var s Step
 	for i := range p.lines {
 		l := &p.lines[i]
-		if l.resource != r || !l.active() {
+		to := Size{Request: cmp.Or(l.next.Request, l.now.Request), Limit: cmp.Or(l.next.Limit, l.now.Limit)}
+		if l.resource != r || to == l.now {
 			continue
 		}
-		s.Changes = append(s.Changes, Change{Container: l.container.Name, Init: l.init, Resource: r, From: l.now, To: l.next})
+		s.Changes = append(s.Changes, Change{Container: l.container.Name, Init: l.init, Resource: r, From: l.now, To: to})
 		if l.restart {
 			s.Restarts = append(s.Restarts, l.container.Name)
 		}

@@ -292,9 +292,11 @@ func stricter(a, b verdict.Verdict) verdict.Verdict {
 
 // restartsFor says whether the kubelet restarts the line's container when its
 // resource changes.
-func (l *line) restartsFor() bool {
-	for _, policy := range l.container.ResizePolicy {
-		if policy.ResourceName == l.resource {
+func (l *line) restartsFor() bool { return restartsFor(l.container, l.resource) }
+
+func restartsFor(c *corev1.Container, r corev1.ResourceName) bool {
+	for _, policy := range c.ResizePolicy {
+		if policy.ResourceName == r {
 			return policy.RestartPolicy == corev1.RestartContainer
 		}
 	}
@@ -342,8 +344,9 @@ func specWith(spec *corev1.PodSpec, changes []Change) *corev1.PodSpec {
 	return &with
 }
 
+// listWith is a copy of the list with a value; what is set is unset by a zero.
 func listWith(list corev1.ResourceList, r corev1.ResourceName, value int64) corev1.ResourceList {
-	if value == 0 {
+	if _, set := list[r]; value == 0 && !set {
 		return list
 	}
 	with := corev1.ResourceList{}

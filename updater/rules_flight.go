@@ -20,7 +20,7 @@ const resumeWithin = time.Minute
 func underWay(p *plan) ruling {
 	i := p.record.Intent
 	if i == nil {
-		return p.leftBehind()
+		return ruling{}
 	}
 	o := Observe(p.in.Pod, p.record)
 	late := !p.now.Before(i.Deadline)
@@ -91,43 +91,16 @@ func (p *plan) mayGoBack(c Change) bool {
 	return c.Resource != corev1.ResourceMemory || p.limitInEffect(c) <= c.To.Limit || p.memoryFits(c.Container, c.To.Limit)
 }
 
-// leftBehind: a decrease that was deferred, and left so, can be granted long
-// afterwards and then fail, or become infeasible.
-func (p *plan) leftBehind() ruling {
-	last := p.record.Last
-	if last == nil || last.State != Deferred || len(last.Changes) == 0 {
-		return ruling{}
-	}
-	step := Step{Changes: last.Changes}
-	if sent, ok := sentSteps(p.in.Pod, []Step{step}); !ok || sent == 0 {
-		return ruling{}
-	}
-	state, message := progress(p.in.Pod)
-	o := Observation{State: state, Message: message}
-	switch {
-	case state == Infeasible:
-		return p.restore(step, o, InfeasibleReason(message), "it has become infeasible")
-	case state == Errored && len(p.back(step, o).Changes) > 0:
-		return p.restore(step, o, v1alpha1.ReasonResizeFailed, "it was granted long afterwards, and could not be carried out")
-	}
-	return ruling{}
-}
-
 // pending is a resize that is neither done nor to be put back yet.
 func (p *plan) pending(i *Intent, o Observation, late bool) ruling {
-	step := i.Steps[o.Sent-1]
 	switch o.State {
 	case Infeasible:
 		return p.giveUp(i, o, InfeasibleReason(o.Message), "it is infeasible on this node")
 	case Deferred:
-		switch until := i.At.Add(p.in.Policy.Update.DeferTimeout); {
-		case p.now.Before(until):
+		if until := i.At.Add(p.in.Policy.Update.DeferTimeout); p.now.Before(until) {
 			return p.await(o, v1alpha1.ReasonResizeDeferred, "the node does not grant it now", until)
-		case step.onlyLowers():
-			// It holds no room that anybody could use.
-			return p.end(o.Sent, o, "a decrease is deferred, and stays so")
 		}
-		return p.giveUp(i, o, v1alpha1.ReasonResizeDeferred, "the node did not grant it in time, and its claim keeps others away")
+		return p.giveUp(i, o, v1alpha1.ReasonResizeDeferred, "the node did not grant it in time")
 	case Errored:
 		if !late {
 			return p.await(o, v1alpha1.ReasonResizeFailed, "the kubelet could not carry it out, and tries again", i.Deadline)
@@ -210,28 +183,60 @@ func (p *plan) resume(i *Intent, sent int, note string) ruling {
 
 // giveUp ends the intent, whose last step came to nothing, and puts that back.
 func (p *plan) giveUp(i *Intent, o Observation, reason v1alpha1.Reason, why string) ruling {
-	failed := i.Steps[o.Sent-1]
-	if len(p.back(failed, o).Changes) == 0 {
+	failed, granted := i.Steps[o.Sent-1], o.State != Infeasible && o.State != Deferred
+	back := p.back(failed, granted)
+	switch {
+	case len(back.Changes) > 0:
+		p.record.close(o.Sent-1, o.State, &p.in.Pod.Spec, p.now)
+		p.d.Ended = p.record.Last
+		p.remember(failed, reason, o.Message)
+		return p.restore(back, reason, withMessage(fmt.Sprintf("put back (%s), since %s", back, why), o.Message))
+	case granted:
 		return p.end(o.Sent, o, "what it gave is in effect, and in use")
 	}
-	p.record.close(o.Sent-1, o.State, &p.in.Pod.Spec, p.now)
-	p.d.Ended = p.record.Last
-	return p.restore(failed, o, reason, why)
+	p.remember(failed, reason, o.Message)
+	return p.end(o.Sent-1, o, "it cannot be put back, though "+why)
 }
 
-// back is the step that undoes a failed one. A memory limit that was raised
-// already is not lowered under what is in use.
-func (p *plan) back(failed Step, o Observation) Step {
+// back is the step that undoes a failed one, as far as that can be had.
+func (p *plan) back(failed Step, granted bool) Step {
 	var back Step
 	for _, c := range failed.Changes {
-		if c = c.reversed(); p.mayGoBack(c) {
+		if c = p.putBack(c); c.From != c.To {
 			back.Changes = append(back.Changes, c)
 		}
 	}
-	if o.State != Infeasible && o.State != Deferred {
-		back.Restarts = failed.Restarts // It was granted, so that going back restarts again.
+	if p.classWith(back.Changes) != p.class {
+		return Step{} // A part of it would make another class of the pod.
+	}
+	if granted {
+		back.Restarts = failed.Restarts // Going back restarts again.
 	}
 	return back
+}
+
+// putBack is what can be put back of a change that came to nothing. A memory
+// limit that was raised in effect is not lowered under what is in use; where the
+// server lowers none, the request goes back by itself; and no request goes below
+// what the namespace's LimitRanges allow.
+func (p *plan) putBack(failed Change) Change {
+	c := failed.undone()
+	if !p.mayGoBack(c) {
+		c.To = c.From
+		return c
+	}
+	if c.Resource == corev1.ResourceMemory && c.From.lowersLimit(c.To) && !p.lowersLimitOf(c) {
+		c.To.Limit = c.From.Limit
+	}
+	least := sizing.BoundsOf(p.in.Space.LimitRanges, c.Resource).ContainerMin
+	c.To.Request = max(c.To.Request, min(least, c.From.Request))
+	return c
+}
+
+// lowersLimitOf says whether the server lowers the memory limit of a container.
+func (p *plan) lowersLimitOf(c Change) bool {
+	container, _ := resizable(&p.in.Pod.Spec, c.Container)
+	return p.in.Server.minor() >= lowersMemory || container != nil && restartsFor(container, c.Resource)
 }
 
 // remember notes that a step that the spec shows could not be had.
@@ -253,14 +258,11 @@ func (p *plan) limitInEffect(c Change) int64 {
 	return sizing.Amount(c.Resource, status.Resources.Limits)
 }
 
-// restore puts back what the spec said before the step that came to nothing,
-// and remembers what could not be had.
-func (p *plan) restore(failed Step, o Observation, reason v1alpha1.Reason, why string) ruling {
-	back := p.back(failed, o)
-	p.remember(failed, reason, o.Message)
+// restore sends what puts back a step that came to nothing.
+func (p *plan) restore(back Step, reason v1alpha1.Reason, note string) ruling {
 	p.begin(KindRestore, reason, []Step{back})
 	p.d.Steps = []Step{back}
-	return ruling{action: Revert, reason: reason, note: withMessage(fmt.Sprintf("put back (%s), since %s", back, why), o.Message)}
+	return ruling{action: Revert, reason: reason, note: note}
 }
 
 // stalledTooMuch is the percentage of time waiting for memory at which memory

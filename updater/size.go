@@ -109,6 +109,16 @@ func (c Change) reversed() Change {
 	return c
 }
 
+// undone takes a change back, as far as the API server lets anybody: a limit that
+// was added stays, and makes room for the request.
+func (c Change) undone() Change {
+	c = c.reversed()
+	if c.To.Limit == 0 && c.From.Limit > 0 {
+		c.To.Limit = max(c.From.Limit, c.To.Request)
+	}
+	return c
+}
+
 // Step is one patch to pods/resize. After each step, requests are at most
 // limits, and the QoS class is what it was.
 type Step struct {
@@ -125,16 +135,6 @@ func (s Step) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// onlyLowers says whether no key of the step becomes more.
-func (s Step) onlyLowers() bool {
-	for _, c := range s.Changes {
-		if c.From.raises(c.To) {
-			return false
-		}
-	}
-	return true
-}
-
 // has says whether the step changes a resource.
 func (s Step) has(r corev1.ResourceName) bool {
 	for _, c := range s.Changes {
@@ -146,7 +146,7 @@ func (s Step) has(r corev1.ResourceName) bool {
 }
 
 // Patch is the step as a strategic merge patch of the subresource resize: only
-// the keys that change, containers by name, and the pod's UID and resource
+// the keys that change, a request that is taken back as 0, containers by name, and the pod's UID and resource
 // version, so that neither another pod of the same name nor a pod that somebody
 // else has changed since is touched.
 func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
@@ -163,7 +163,7 @@ func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
 		InitContainers []container `json:"initContainers,omitempty"`
 	}
 	set := func(to *map[corev1.ResourceName]string, r corev1.ResourceName, from, value int64) {
-		if from == value || value == 0 {
+		if from == value {
 			return
 		}
 		if *to == nil {
@@ -187,7 +187,9 @@ func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
 		}
 		r := find(list, c.Container)
 		set(&r.Requests, c.Resource, c.From.Request, c.To.Request)
-		set(&r.Limits, c.Resource, c.From.Limit, c.To.Limit)
+		if c.To.Limit > 0 { // Of 0 nothing could be asked for any more.
+			set(&r.Limits, c.Resource, c.From.Limit, c.To.Limit)
+		}
 	}
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": uid, "resourceVersion": resourceVersion},

@@ -203,6 +203,16 @@ func TestAResizeUnderWay(t *testing.T) {
 			steps: 1, state: func(p *corev1.Pod) { pending(p, corev1.PodReasonDeferred, 2) }, change: later(600 * time.Second),
 			want: outcome{Revert, v1alpha1.ReasonResizeDeferred, back},
 		},
+		"a deferred decrease as well, since many of them could be granted all at once": {
+			steps: 1, unsent: true, state: func(p *corev1.Pod) {
+				r, _ := RecordOf(p)
+				r.Intent.Steps[0].Changes[0].To = Size{300, 0}
+				sent(p, r)
+				pending(p, corev1.PodReasonDeferred, 2)
+				p.Annotations[ResizeAnnotation], _ = r.Encode()
+			}, change: later(600 * time.Second),
+			want: outcome{Revert, v1alpha1.ReasonResizeDeferred, "app cpu 300m → 500m"},
+		},
 		"infeasible, it is put back at once": {
 			steps: 1, state: func(p *corev1.Pod) { pending(p, corev1.PodReasonInfeasible, 2) },
 			want: outcome{Revert, v1alpha1.ReasonResizeInfeasible, back},
@@ -257,10 +267,10 @@ func TestAResizeUnderWay(t *testing.T) {
 			if !tc.unsent {
 				sent(p, r)
 			}
+			remember(t, p, r)
 			if tc.state != nil {
 				tc.state(p)
 			}
-			remember(t, p, r)
 			in := input(p, to("app", "800m", "800Mi"))
 			if tc.change != nil {
 				tc.change(&in)
@@ -398,42 +408,6 @@ func TestAnIncreaseThatIsInEffectAndInUseIsNotPutBack(t *testing.T) {
 			t.Errorf("with %d in use: %+v, want %+v", used, outcomeOf(d), want)
 		}
 	}
-}
-
-func TestADeferredDecreaseStays(t *testing.T) {
-	p, r := flight(1)
-	step := &r.Intent.Steps[0].Changes[0]
-	step.To = Size{300, 0}
-	sent(p, r)
-	pending(p, corev1.PodReasonDeferred, 2)
-	remember(t, p, r)
-	in := input(p, to("app", "300m", "512Mi"))
-	in.Now = now.Add(10 * time.Minute)
-	d := Plan(in)
-	if d.Action != Skip || d.Reason != v1alpha1.ReasonAtTarget || d.Record == nil || d.Record.Intent != nil || d.Record.Last.State != Deferred {
-		t.Fatalf("%s %s, record %+v", d.Action, d.Reason, d.Record)
-	}
-	t.Run("and is put back when it was granted after all, and fails", func(t *testing.T) {
-		failing := p.DeepCopy()
-		remember(t, failing, *d.Record)
-		failing.Status.Conditions = failing.Status.Conditions[:1]
-		inProgress(failing, corev1.PodReasonError)
-		in := input(failing, to("app", "300m", "512Mi"))
-		in.Now = now.Add(time.Hour)
-		in.Target.ReadAt = in.Now
-		if got, want := outcomeOf(Plan(in)), (outcome{Revert, v1alpha1.ReasonResizeFailed, "app cpu 300m → 500m"}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-	})
-	t.Run("and is put back when it turns out infeasible", func(t *testing.T) {
-		remember(t, p, *d.Record)
-		p.Status.Conditions[1].Reason = corev1.PodReasonInfeasible
-		in := input(p, to("app", "300m", "512Mi"))
-		in.Now = now.Add(time.Hour)
-		if got, want := outcomeOf(Plan(in)), (outcome{Revert, v1alpha1.ReasonResizeInfeasible, "app cpu 300m → 500m"}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-	})
 }
 
 func TestARestoreThatWasNotSentIsSent(t *testing.T) {
