@@ -174,14 +174,26 @@ type kept struct {
 	usage []history.Usage
 	saves int
 	fail  error
+	// saved, where not nil, is told of every save.
+	saved chan struct{}
 }
 
-func (k *kept) Restore(context.Context) ([]history.Usage, error) { return k.usage, k.fail }
+func (k *kept) Restore(context.Context) ([]history.Usage, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.usage, k.fail
+}
 
 func (k *kept) Save(_ context.Context, usage []history.Usage) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.usage, k.saves = usage, k.saves+1
+	if k.saved != nil {
+		defer func() { k.saved <- struct{}{} }()
+	}
+	if k.fail == nil {
+		k.usage = usage
+	}
+	k.saves++
 	return k.fail
 }
 

@@ -28,14 +28,19 @@ type ConfigMapClient interface {
 }
 
 // ConfigMaps keeps usage in ConfigMaps plimsoll-history-0, -1 and so on, each
-// with the workloads of one shard, compressed. It is for one user at a time, and
-// not safe for concurrent use.
+// with the workloads of one shard, compressed. Numbers of ConfigMaps that cannot be
+// read are left out. It is for one user at a time, and not safe for concurrent use.
 type ConfigMaps struct {
 	client ConfigMapClient
-	// shards is how many there are; a power of two, 0 before the first Restore.
+	// restored says that all that is there was read, and that nobody has been seen
+	// to write since.
+	restored bool
+	// shards is how many there are; a power of two.
 	shards int
-	// written is what is known of the ConfigMaps, by name.
+	// written is what is known of the ConfigMaps that could be read, by name, and
+	// unread are the numbers of the others.
 	written map[string]written
+	unread  map[int]bool
 }
 
 // written is one ConfigMap as it was last read or written.
@@ -61,38 +66,66 @@ const (
 	fullShardBytes   = 450 << 10
 	sparseShardBytes = 150 << 10
 	mostShards       = 1024
+	// mostNumbers is room for as many of other versions.
+	mostNumbers = 16 * mostShards
 )
 
 // NewConfigMaps keeps usage in the namespace of the client.
 func NewConfigMaps(client ConfigMapClient) *ConfigMaps {
-	return &ConfigMaps{client: client, written: map[string]written{}}
+	return &ConfigMaps{client: client, written: map[string]written{}, unread: map[int]bool{}}
 }
 
-// Restore reads all shards. A shard that is damaged costs the workloads in it.
-// Where two have the same workload, since writing was interrupted, the newer one
-// counts.
+// Restore reads all shards. A shard that is damaged, or of another version, costs
+// the workloads in it, and stays as it is. Where two have the same workload, since
+// writing was interrupted or another version wrote, they are joined.
 func (m *ConfigMaps) Restore(ctx context.Context) ([]history.Usage, error) {
 	list, err := m.list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	newest := map[history.WorkloadKey]history.Usage{}
+	clear(m.written)
+	clear(m.unread)
+	joined := map[history.WorkloadKey]history.Usage{}
 	var errs []error
 	for i := range list {
-		usage, err := decodeShard(list[i].BinaryData[dataKey])
+		cm := &list[i]
+		usage, err := decodeShard(cm.BinaryData[dataKey])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("reading the ConfigMap %s: %w; the history in it begins anew", list[i].Name, err))
+			n, _ := shardOf(cm.Name)
+			m.unread[n] = true
+			errs = append(errs, fmt.Errorf("reading the ConfigMap %s: %w", cm.Name, err))
 			continue
 		}
+		m.written[cm.Name] = written{version: cm.ResourceVersion}
 		for _, u := range usage {
-			if have, ok := newest[u.Workload]; !ok || newestSample(have).Before(newestSample(u)) {
-				newest[u.Workload] = u
+			if have, ok := joined[u.Workload]; ok {
+				u = join(have, u)
 			}
+			joined[u.Workload] = u
 		}
 	}
-	all := slices.Collect(maps.Values(newest))
+	for m.shards = 1; m.shards < min(len(m.written), mostShards); m.shards *= 2 {
+	}
+	m.restored = true
+	all := slices.Collect(maps.Values(joined))
 	sortByKey(all)
-	return all, errors.Join(errs...)
+	if len(errs) > 0 {
+		return all, fmt.Errorf("%w: %w", ErrDamaged, errors.Join(errs...))
+	}
+	return all, nil
+}
+
+// join is the history that two shards have of a workload: where one ended before
+// the other began, both; else the one that was written later, which has it all.
+func join(a, b history.Usage) history.Usage {
+	if newestSample(b).Before(newestSample(a)) {
+		a, b = b, a
+	}
+	if newestSample(a).Before(oldestSample(b)) {
+		a.Absorb(b, nil)
+		return a
+	}
+	return b
 }
 
 // newestSample is the end of the newest sample of any container.
@@ -107,22 +140,23 @@ func newestSample(u history.Usage) (newest time.Time) {
 	return newest
 }
 
-// list reads the ConfigMaps, and notes what there is.
+// oldestSample is the end of the oldest sample of any container.
+func oldestSample(u history.Usage) (oldest time.Time) {
+	for _, c := range u.Containers {
+		for _, s := range []*history.Sketch{&c.CPU, &c.Memory} {
+			if first := s.First(); !first.IsZero() && (oldest.IsZero() || first.Before(oldest)) {
+				oldest = first
+			}
+		}
+	}
+	return oldest
+}
+
+// list reads the ConfigMaps.
 func (m *ConfigMaps) list(ctx context.Context) ([]corev1.ConfigMap, error) {
 	list, err := m.client.List(ctx, metav1.ListOptions{LabelSelector: managedBy + "=" + manager + "," + component + "=" + historyPart})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ConfigMaps with history: %w", err)
-	}
-	clear(m.written)
-	most := -1
-	for i := range list.Items {
-		cm := &list.Items[i]
-		if n, ok := shardOf(cm.Name); ok {
-			m.written[cm.Name] = written{version: cm.ResourceVersion}
-			most = max(most, n)
-		}
-	}
-	for m.shards = 1; m.shards <= most; m.shards *= 2 {
 	}
 	return slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool {
 		_, ok := shardOf(cm.Name)
@@ -130,38 +164,48 @@ func (m *ConfigMaps) list(ctx context.Context) ([]corev1.ConfigMap, error) {
 	}), nil
 }
 
+// names are those of so many shards.
+func (m *ConfigMaps) names(shards int) []string {
+	names := make([]string, 0, shards)
+	for n := 0; len(names) < shards; n++ {
+		if !m.unread[n] {
+			names = append(names, shardName(n))
+		}
+	}
+	return names
+}
+
 func shardName(n int) string { return configMapPrefix + strconv.Itoa(n) }
 
 func shardOf(name string) (int, bool) {
 	digits, ok := strings.CutPrefix(name, configMapPrefix)
 	n, err := strconv.Atoi(digits)
-	return n, ok && err == nil && n >= 0 && n < mostShards && shardName(n) == name
+	return n, ok && err == nil && n >= 0 && n < mostNumbers && shardName(n) == name
 }
 
 // Save writes the shards that changed, and removes those that are not used any
-// more once all others are written. A shard that somebody else wrote since is
-// left alone, and overwritten by the next Save: whoever stops does not overwrite
-// whoever took over.
+// more once all others are written. A shard that somebody else wrote since is left
+// alone, and all have to be restored before the next Save: whoever stops does not
+// overwrite whoever took over, and nobody what they have not seen.
 func (m *ConfigMaps) Save(ctx context.Context, usage []history.Usage) error {
-	if m.shards == 0 {
-		if _, err := m.list(ctx); err != nil {
-			return err
-		}
+	if !m.restored {
+		return fmt.Errorf("writing ConfigMaps with history: %w", ErrUnread)
 	}
 	shards, err := m.cut(usage)
 	if err != nil {
 		return err
 	}
+	names := m.names(len(shards))
 	var errs []error
-	for n, one := range shards {
-		if err := m.write(ctx, shardName(n), one); err != nil {
+	for i, one := range shards {
+		if err := m.write(ctx, names[i], one); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	return m.removeFrom(ctx, len(shards))
+	return m.removeAllBut(ctx, names)
 }
 
 // cut divides the usage among as many shards as it takes.
@@ -243,27 +287,37 @@ func (m *ConfigMaps) write(ctx context.Context, name string, one *shard) error {
 		stored, err = m.client.Create(ctx, cm, metav1.CreateOptions{})
 	}
 	if err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
-			m.shards = 0 // The next Save looks what there is.
-		}
-		return fmt.Errorf("writing the ConfigMap %s: %w", name, err)
+		return m.failed("writing", name, err)
 	}
 	m.written[name] = written{stored.ResourceVersion, sum}
 	return nil
 }
 
-// removeFrom removes the shards from the given one on.
-func (m *ConfigMaps) removeFrom(ctx context.Context, first int) error {
+// removeAllBut removes the shards that are not used any more, as long as they are
+// what was read or written last.
+func (m *ConfigMaps) removeAllBut(ctx context.Context, used []string) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(m.written)) {
-		if n, ok := shardOf(name); !ok || n < first {
+		if slices.Contains(used, name) {
 			continue
 		}
-		if err := m.client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("removing the ConfigMap %s, which is not used any more: %w", name, err))
+		version := m.written[name].version
+		err := m.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, m.failed("removing", name, err))
 			continue
 		}
 		delete(m.written, name)
 	}
 	return errors.Join(errs...)
+}
+
+// failed wraps what a write failed of. Where somebody else wrote, all is to be read
+// again.
+func (m *ConfigMaps) failed(doing, name string, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
+		m.restored = false
+		return fmt.Errorf("%s the ConfigMap %s, which somebody else wrote: %w; %w", doing, name, err, ErrUnread)
+	}
+	return fmt.Errorf("%s the ConfigMap %s: %w", doing, name, err)
 }

@@ -1,6 +1,7 @@
 package metricsserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func TestConfigMaps(t *testing.T) {
 			t.Errorf("one workload changed, and there are %d writes", client.writes)
 		}
 	})
-	t.Run("another writer's shard is left alone once", func(t *testing.T) {
+	t.Run("another writer's shard is left alone until it was read", func(t *testing.T) {
 		takenOver := NewConfigMaps(client)
 		if _, err := takenOver.Restore(t.Context()); err != nil {
 			t.Fatal(err)
@@ -157,16 +158,23 @@ func TestConfigMaps(t *testing.T) {
 		byKey = workloadsByKey(t, usage)
 		save(takenOver, usage)
 		usage[7].Containers["app"].AddCPU(noon.Unix()+900, 1, -1)
-		if err := maps.Save(t.Context(), usage); !apierrors.IsConflict(err) {
-			t.Errorf("Save returns %v, want a conflict", err)
+		if err := maps.Save(t.Context(), usage); !apierrors.IsConflict(err) || !errors.Is(err, ErrUnread) {
+			t.Errorf("Save returns %v, want a conflict that asks for reading", err)
+		}
+		client.writes = 0
+		if err := maps.Save(t.Context(), usage); !errors.Is(err, ErrUnread) || client.writes > 0 {
+			t.Errorf("the next Save returns %v after %d writes, want that it asks for reading", err, client.writes)
 		}
 		if stored(t, restore()) != byKey {
 			t.Error("what the other wrote was overwritten")
 		}
+		if _, err := maps.Restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		save(maps, usage)
 		byKey = workloadsByKey(t, usage)
 		if stored(t, restore()) != byKey {
-			t.Error("the next Save did not write")
+			t.Error("Save did not write after that")
 		}
 	})
 	t.Run("a write that is refused loses that shard alone", func(t *testing.T) {
@@ -184,7 +192,31 @@ func TestConfigMaps(t *testing.T) {
 			t.Errorf("the next Save writes %d shards, want the one that was refused", client.writes)
 		}
 	})
-	t.Run("a damaged shard loses its workloads alone", func(t *testing.T) {
+	t.Run("shards that are not needed are removed, unless somebody else wrote them", func(t *testing.T) {
+		again, other := NewConfigMaps(client), NewConfigMaps(client)
+		for _, m := range []*ConfigMaps{again, other} {
+			if _, err := m.Restore(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range usage {
+			usage[i].Containers["app"].AddCPU(noon.Unix()+1500, 1, -1)
+		}
+		save(other, usage)
+		if err := again.Save(t.Context(), usage[:few]); !errors.Is(err, ErrUnread) || len(list()) != len(shards) {
+			t.Errorf("Save returns %v and leaves %d shards of %d", err, len(list()), len(shards))
+		}
+		save(other, usage[:few])
+		if left := list(); len(left) != 1 || client.deletes != len(shards)-1 {
+			t.Errorf("%d shards are left after %d were removed, want 1 of %d", len(left), client.deletes, len(shards))
+		}
+		if got := restore(); stored(t, got) != workloadsByKey(t, usage[:few]) {
+			t.Errorf("%d workloads come back, not as they were saved (%d)", len(got), few)
+		}
+	})
+	save(restoredMaps(t, client), usage)
+
+	t.Run("a damaged shard loses its workloads alone, and stays as it is", func(t *testing.T) {
 		damaged := list()[0].DeepCopy()
 		lost, err := decodeShard(damaged.BinaryData[dataKey])
 		if err != nil {
@@ -194,24 +226,32 @@ func TestConfigMaps(t *testing.T) {
 		if _, err := client.Update(t.Context(), damaged, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := NewConfigMaps(client).Restore(t.Context())
-		if err == nil || !strings.Contains(err.Error(), damaged.Name) || len(got) != many-len(lost) {
+		m := NewConfigMaps(client)
+		got, err := m.Restore(t.Context())
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), damaged.Name) || len(got) != many-len(lost) {
 			t.Errorf("%d of %d workloads come back and the error %v, want %d and one that names %s", len(got), many, err, many-len(lost), damaged.Name)
 		}
-	})
-	t.Run("shards that are not needed are removed", func(t *testing.T) {
-		again := NewConfigMaps(client)
-		if _, err := again.Restore(t.Context()); err == nil {
-			t.Error("the damaged shard is not noticed")
+		save(m, usage)
+		save(m, usage[:few])
+		for _, cm := range list() {
+			if cm.Name == damaged.Name && !bytes.Equal(cm.BinaryData[dataKey], damaged.BinaryData[dataKey]) {
+				t.Error("what could not be read was written over")
+			}
 		}
-		save(again, usage[:few])
-		if left := list(); len(left) != 1 || client.deletes != len(shards)-1 {
-			t.Errorf("%d shards are left after %d were removed, want 1 of %d", len(left), client.deletes, len(shards))
-		}
-		if got := restore(); stored(t, got) != workloadsByKey(t, usage[:few]) {
-			t.Errorf("%d workloads come back, not as they were saved (%d)", len(got), few)
+		if left := list(); len(left) != 2 {
+			t.Errorf("%d shards are left, want the damaged one and another", len(left))
 		}
 	})
+}
+
+// restoredMaps may be saved to.
+func restoredMaps(t *testing.T, client ConfigMapClient) *ConfigMaps {
+	t.Helper()
+	m := NewConfigMaps(client)
+	if _, err := m.Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // workloadsByKey is usage as bytes, in the order in which it is restored.
@@ -300,6 +340,9 @@ func (nowhere) Update(_ context.Context, cm *corev1.ConfigMap, _ metav1.UpdateOp
 func BenchmarkCheckpoint2000(b *testing.B) {
 	usage := workloads(2000)
 	maps := NewConfigMaps(nowhere{})
+	if _, err := maps.Restore(b.Context()); err != nil {
+		b.Fatal(err)
+	}
 	save := func() {
 		if err := maps.Save(b.Context(), usage); err != nil {
 			b.Fatal(err)

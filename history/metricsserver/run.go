@@ -4,45 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"time"
+	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	metrics "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	"k8s.io/utils/clock"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 )
 
-// lastCheckpoint is how long the last checkpoint may take, once the context has
-// ended: a pod has half a minute to stop.
-const lastCheckpoint = 15 * time.Second
-
-// Run reads what was kept, then samples and keeps until the context ends, and
-// keeps once more. It is a manager's Runnable, and returns nil: no fault of the
-// API ends it.
+// Run reads what was kept, samples and keeps until the context ends, and keeps
+// once more. It is a manager's Runnable, and returns nil: no fault of an API ends
+// it.
 func (s *Source) Run(ctx context.Context) error {
 	s.begin()
-	s.restore(ctx)
-	rounds := s.settings.Clock.NewTicker(s.settings.Every)
+	rounds, looks := s.settings.Clock.NewTicker(s.settings.Every), s.settings.Clock.NewTicker(leastEvery)
 	defer rounds.Stop()
-	for kept := s.settings.Clock.Now(); ; {
+	defer looks.Stop()
+	if s.settings.Checkpoints == nil {
+		s.sample(ctx, rounds)
+		return nil
+	}
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.keepUp(ctx, looks) })
+	s.sample(ctx, rounds)
+	keeping.Wait()
+	s.keepLast(ctx)
+	return nil
+}
+
+// sample asks the API round by round until the context ends.
+func (s *Source) sample(ctx context.Context, rounds clock.Ticker) {
+	for {
 		s.round(ctx)
-		if now := s.settings.Clock.Now(); now.Sub(kept) >= s.settings.CheckpointEvery {
-			s.keep(ctx)
-			kept = now
-		}
 		select {
 		case <-rounds.C():
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCheckpoint)
-			defer cancel()
-			s.keep(last)
-			return nil
+			return
 		}
 	}
 }
@@ -68,22 +69,30 @@ func (s *Source) round(ctx context.Context) {
 	if err != nil && ctx.Err() != nil {
 		return // Nobody waits for an answer any more.
 	}
-	var owned []ownedPod
-	if err == nil {
-		owned = s.owned(list.Items)
+	if err != nil {
+		s.unanswered(classify(err))
+	} else {
+		s.answered(list.Items)
 	}
+	s.tellLoaded()
+}
+
+func (s *Source) unanswered(f *history.Fault) {
+	s.settings.Log.Error(f, "reading the metrics API", "reason", f.Reason)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.failed = s.settings.Clock.Now(), f
+}
+
+func (s *Source) answered(pods []metrics.PodMetrics) {
+	s.adopt()
+	owned := s.owned(pods)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.settings.Clock.Now()
-	s.asked = now
-	if err != nil {
-		s.failed = classify(err)
-		s.settings.Log.Error(err, "reading the metrics API", "reason", s.failed.Reason)
-		return
-	}
-	s.failed, s.read = nil, now
-	s.pods = len(list.Items)
-	s.take(owned)
+	s.asked, s.failed, s.read = now, nil, now
+	s.pods = len(pods)
+	s.take(owned, now)
 	s.fold()
 	s.forget(now)
 }
@@ -114,82 +123,4 @@ func classify(err error) *history.Fault {
 // broke.
 func unconnected(err error) bool {
 	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
-}
-
-// ownedPod is the usage of a pod whose workload is known.
-type ownedPod struct {
-	*metrics.PodMetrics
-	owner history.WorkloadKey
-}
-
-// owned finds the owners, without the lock, since who answers may hold one.
-func (s *Source) owned(pods []metrics.PodMetrics) []ownedPod {
-	owned := make([]ownedPod, 0, len(pods))
-	for i := range pods {
-		if key, ok := s.settings.Owner(pods[i].Namespace, pods[i].Name); ok {
-			owned = append(owned, ownedPod{&pods[i], key})
-		}
-	}
-	return owned
-}
-
-// take adds the samples that are new.
-func (s *Source) take(pods []ownedPod) {
-	for _, w := range s.workloads {
-		w.incomplete = false
-	}
-	live := make(map[containerID]int64, len(s.seen))
-	for _, pod := range pods {
-		w, end := s.workload(pod.owner), pod.Timestamp.Unix()
-		for _, c := range pod.Containers {
-			id := containerID{pod.Namespace, pod.Name, c.Name}
-			last, known := s.seen[id]
-			if (known && end <= last) || end <= w.restored {
-				live[id] = max(last, end)
-				continue // The same sample again.
-			}
-			live[id] = end
-			w.take(id, end, c.Usage)
-		}
-	}
-	s.seen = live
-}
-
-func (w *workload) take(id containerID, end int64, usage corev1.ResourceList) {
-	cpu, haveCPU := usage[corev1.ResourceCPU]
-	memory, haveMemory := usage[corev1.ResourceMemory]
-	w.incomplete = w.incomplete || !haveCPU || !haveMemory
-	if !haveCPU && !haveMemory {
-		return
-	}
-	one := w.open[id]
-	if one == nil {
-		one = &samples{}
-		w.open[id] = one
-	}
-	if haveCPU {
-		one.cpu.add(end, number(cpu))
-	}
-	if haveMemory {
-		one.memory.add(end, number(memory))
-	}
-}
-
-// number is a quantity in its unit; NaN where it is no number that can be told.
-func number(q resource.Quantity) float64 {
-	v := q.AsApproximateFloat64()
-	if math.IsInf(v, 0) {
-		return math.NaN()
-	}
-	return v
-}
-
-// forget lets go of workloads of which nothing is left, once nobody asks.
-func (s *Source) forget(now time.Time) {
-	for key, w := range s.workloads {
-		w.usage.Retain(now.Add(-w.window))
-		if len(w.usage.Containers) == 0 && len(w.open) == 0 {
-			delete(s.workloads, key)
-		}
-	}
 }

@@ -47,13 +47,18 @@ type running struct {
 	api   *liveAPI
 	end   context.CancelFunc
 	ended chan error
+	// loaded is closed when there is something to load.
+	loaded chan struct{}
 }
 
 // stopped is a source that does not run, but whose rounds the test may call.
 func stopped(t *testing.T, at time.Time, checkpoints Checkpointer) *running {
 	fake := clocktesting.NewFakeClock(at)
-	r := &running{t: t, clock: fake, api: &liveAPI{clock: fake}, ended: make(chan error, 1)}
-	source, err := New(Settings{Pods: r.api, Owner: owner, Clock: fake, Checkpoints: checkpoints})
+	r := &running{t: t, clock: fake, api: &liveAPI{clock: fake}, ended: make(chan error, 1), loaded: make(chan struct{})}
+	source, err := New(Settings{
+		Pods: r.api, Owner: owner, Clock: fake, Checkpoints: checkpoints,
+		Loaded: func() { close(r.loaded) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +68,15 @@ func stopped(t *testing.T, at time.Time, checkpoints Checkpointer) *running {
 
 func run(t *testing.T, at time.Time, checkpoints Checkpointer) *running {
 	r := stopped(t, at, checkpoints)
-	r.api.asked = make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	r.end = cancel
-	go func() { r.ended <- r.Start(ctx) }()
+	r.start(t.Context())
 	<-r.api.asked
 	return r
+}
+
+func (r *running) start(ctx context.Context) {
+	r.api.asked = make(chan struct{})
+	ctx, r.end = context.WithCancel(ctx)
+	go func() { r.ended <- r.Start(ctx) }()
 }
 
 // minutes lets so many minutes pass, each with a round. What the rounds before
@@ -101,12 +109,16 @@ func (r *running) load() history.Usage {
 }
 
 func TestARestartLosesTenMinutesAtMost(t *testing.T) {
-	store := &kept{}
+	store := &kept{saved: make(chan struct{}, 1)}
 	r := run(t, noon, store)
+	<-r.loaded
 	r.minutes(1)
 	r.load()
 	for minute := 2; minute <= 69; minute++ {
 		r.minutes(1)
+		if minute%10 == 0 {
+			<-store.saved
+		}
 		// A crash now loses what was sampled since the last checkpoint.
 		if saved := store.newest(); minute > 11 && r.clock.Now().Sub(saved) > defaultCheckpoint+time.Minute {
 			t.Errorf("after %d minutes what is saved ends %s ago", minute, r.clock.Now().Sub(saved))
@@ -124,6 +136,7 @@ func TestARestartLosesTenMinutesAtMost(t *testing.T) {
 func TestARestartedSourceRecommendsTheSame(t *testing.T) {
 	store := &kept{}
 	r := run(t, noon, store)
+	<-r.loaded
 	r.minutes(1)
 	r.load()
 	r.minutes(180)
@@ -170,6 +183,9 @@ func TestATroubledCheckpointIsSaidAndEndsNothing(t *testing.T) {
 		}
 	})
 	b.restore(t.Context())
+	store.fail = nil
+	b.restore(t.Context())
+	store.fail = errors.New("etcd is full")
 	b.keep(t.Context())
 	if len(said) != 2 || !errors.Is(said[1], store.fail) {
 		t.Errorf("said were %v, want two", said)
@@ -188,7 +204,7 @@ func TestHealthIsAboutRoundsAndNotAnswers(t *testing.T) {
 	check("another replica leads", true)
 	b.begin()
 	check("just begun", true)
-	b.clock.Step(5 * time.Minute)
+	b.clock.Step(leastStalled + time.Second)
 	check("no round came to an end", false)
 	b.minute()
 	check("a round", true)

@@ -34,8 +34,12 @@ type PodMetrics interface {
 type Settings struct {
 	// Pods lists the usage of the pods that there are.
 	Pods PodMetrics
-	// Owner says which workload a live pod is part of; false leaves the pod out.
+	// Owner says which workload a live pod is part of; false where it is part of
+	// none, or not known yet.
 	Owner func(namespace, pod string) (history.WorkloadKey, bool)
+	// OwnerWithin is how long Owner may take to know of a new pod, whose samples
+	// wait that long: three minutes by default.
+	OwnerWithin time.Duration
 	// Every is how often the API is asked: a minute by default, and at least
 	// metrics-server's default resolution of 15 s, since the same sample counts
 	// once.
@@ -48,20 +52,30 @@ type Settings struct {
 	// Notify, where not nil, is told what a person should hear of: a checkpoint
 	// that cannot be read or written.
 	Notify func(reason v1alpha1.Reason, err error)
+	// Loaded, where not nil, is called once, when Load has something to say that is
+	// not that history is still being read.
+	Loaded func()
 	Log    logr.Logger
 	// Clock is the real one by default.
 	Clock clock.WithTicker
 }
 
 const (
-	defaultEvery      = time.Minute
-	leastEvery        = 15 * time.Second
-	defaultCheckpoint = 10 * time.Minute
-	defaultStep       = 5 * time.Minute
-	defaultWindow     = 8 * 24 * time.Hour
-	// stalledAfter is how many rounds may be missing until the source calls
-	// itself stalled: one may be slow and the next just under way.
-	stalledAfter = 3
+	defaultEvery       = time.Minute
+	leastEvery         = 15 * time.Second
+	defaultOwnerWithin = 3 * time.Minute
+	defaultCheckpoint  = 10 * time.Minute
+	defaultStep        = 5 * time.Minute
+	// stalledRounds is how many rounds may be missing until the source calls
+	// itself stalled: one may be slow and the next just under way. It is no less
+	// than leastStalled, since a restart for a machine that was busy for a moment
+	// helps nobody.
+	stalledRounds = 3
+	leastStalled  = 3 * time.Minute
+	// longestLoading is how long after the start what was kept may be missing until
+	// that is told as a fault. Most often somebody else has just stopped, or the API
+	// server has.
+	longestLoading = 2 * time.Minute
 )
 
 // validate fills in the defaults, and names all that is wrong.
@@ -79,6 +93,7 @@ func (s *Settings) validate() error {
 		least, instead time.Duration
 	}{
 		{"every", &s.Every, leastEvery, defaultEvery},
+		{"ownerWithin", &s.OwnerWithin, leastEvery, defaultOwnerWithin},
 		{"checkpointEvery", &s.CheckpointEvery, defaultCheckpoint, defaultCheckpoint},
 	} {
 		switch {
@@ -101,8 +116,9 @@ type Source struct {
 
 	mu        sync.Mutex
 	workloads map[history.WorkloadKey]*workload
-	// seen is the end of the newest sample of each live pod's containers.
-	seen map[containerID]int64
+	seen      map[containerID]sighting
+	strays    map[podID]*stray
+	keeping   keeping
 	// ceiling is that of the newest query.
 	ceiling history.Ceiling
 	// began is when Run began, read when the last round ended that had an
@@ -111,6 +127,8 @@ type Source struct {
 	// failed is why the last round had no answer; pods how many an answer had.
 	failed *history.Fault
 	pods   int
+	// toldLoaded and toldLate are what need not be said again.
+	toldLoaded, toldLate bool
 }
 
 var _ history.Keeper = (*Source)(nil)
@@ -125,7 +143,9 @@ func New(s Settings) (*Source, error) {
 	return &Source{
 		settings:  s,
 		workloads: map[history.WorkloadKey]*workload{},
-		seen:      map[containerID]int64{},
+		seen:      map[containerID]sighting{},
+		strays:    map[podID]*stray{},
+		keeping:   keeping{known: s.Checkpoints == nil},
 	}, nil
 }
 
@@ -143,8 +163,11 @@ func (s *Source) Now(context.Context) (time.Time, error) { return s.settings.Clo
 // Watchers are kept where they are history.Keepable; others see nothing. q.Watch
 // must not ask the source, which waits for it.
 //
-// Where the last round had no answer, each workload has a fault beside what is
-// kept; where nothing is kept of any, Load returns the *history.Fault.
+// Until what was kept is read and a first round has ended, Load returns the
+// *history.Fault HistoryLoading, which says nothing of the workloads; two minutes
+// after the start, what is missing is a fault of each workload, beside what is
+// known. So it is where the last round had no answer; where nothing is known of
+// any, Load returns the fault.
 func (s *Source) Load(ctx context.Context, q history.Query) ([]history.Usage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -152,11 +175,15 @@ func (s *Source) Load(ctx context.Context, q history.Query) ([]history.Usage, er
 	if q.Step < time.Second || q.Step%time.Second != 0 {
 		return nil, fmt.Errorf("loading usage: a step of %s is not a whole number of seconds", q.Step)
 	}
+	s.adopt()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ceiling = q.Ceiling
 	for _, w := range q.Workloads {
 		s.workload(w.WorkloadKey).ask(q, w.MaskStartup)
+	}
+	if f := s.loading(); f != nil {
+		return nil, f
 	}
 	s.fold()
 	usage := make([]history.Usage, len(q.Workloads))
@@ -175,7 +202,7 @@ func (s *Source) Load(ctx context.Context, q history.Query) ([]history.Usage, er
 func (s *Source) workload(key history.WorkloadKey) *workload {
 	w := s.workloads[key]
 	if w == nil {
-		w = newWorkload(key)
+		w = newWorkload(key, s.settings.Clock.Now())
 		s.workloads[key] = w
 	}
 	return w
@@ -202,11 +229,50 @@ func (s *Source) answer(w *workload, q history.Query) history.Usage {
 			Err:    fmt.Errorf("reading usage of %s: the metrics API lacks CPU or memory of a container", w.usage.Workload),
 		})
 	}
+	if !s.keeping.known {
+		u.Faults = append(u.Faults, &history.Fault{Reason: v1alpha1.ReasonCheckpointFailed, Err: s.unread()})
+	}
 	return u
 }
 
 func noSeries(text string) *history.Fault {
 	return &history.Fault{Reason: v1alpha1.ReasonNoSeries, Err: fmt.Errorf("%s: %w", text, history.ErrNoData)}
+}
+
+// loading is why it is too early for an answer; nil where it is not.
+func (s *Source) loading() *history.Fault {
+	what := "what was kept before the start is still being read"
+	switch {
+	case s.loaded():
+		return nil
+	case !s.began.IsZero() && s.settings.Clock.Since(s.began) >= longestLoading:
+		return nil
+	case s.keeping.known:
+		what = "the metrics API has not answered yet"
+	}
+	return &history.Fault{Reason: v1alpha1.ReasonHistoryLoading, Err: errors.New(what)}
+}
+
+// loaded says whether all is known that a start can know.
+func (s *Source) loaded() bool { return s.keeping.known && !s.asked.IsZero() }
+
+// tellLoaded says so once it is.
+func (s *Source) tellLoaded() {
+	s.mu.Lock()
+	first := s.loaded() && !s.toldLoaded
+	s.toldLoaded = s.toldLoaded || first
+	s.mu.Unlock()
+	if first && s.settings.Loaded != nil {
+		s.settings.Loaded()
+	}
+}
+
+// unread is why what was kept is not known.
+func (s *Source) unread() error {
+	if s.keeping.failed != nil {
+		return fmt.Errorf("reading what was kept before the start: %w", s.keeping.failed)
+	}
+	return errors.New("reading what was kept before the start: there is no answer yet")
 }
 
 // silent is why the source has heard nothing lately; nil where it has.
@@ -217,10 +283,14 @@ func (s *Source) silent() *history.Fault {
 		return s.failed
 	case s.read.IsZero():
 		return unreachable(errors.New("the metrics API has not been asked yet"))
-	case now.Sub(s.read) > stalledAfter*s.settings.Every:
+	case now.Sub(s.read) > s.stalledAfter():
 		return unreachable(fmt.Errorf("the metrics API was last asked %s ago", now.Sub(s.read).Round(time.Second)))
 	}
 	return nil
+}
+
+func (s *Source) stalledAfter() time.Duration {
+	return max(leastStalled, stalledRounds*s.settings.Every)
 }
 
 func unreachable(err error) *history.Fault {
@@ -239,7 +309,7 @@ func (s *Source) Check(*http.Request) error {
 	if s.began.IsZero() {
 		return nil // Another replica leads, and samples.
 	}
-	if idle := s.settings.Clock.Now().Sub(last); idle > stalledAfter*s.settings.Every {
+	if idle := s.settings.Clock.Now().Sub(last); idle > s.stalledAfter() {
 		return fmt.Errorf("the metrics API was last asked %s ago, and should be every %s", idle.Round(time.Second), s.settings.Every)
 	}
 	return nil

@@ -11,6 +11,8 @@ type workload struct {
 	usage history.Usage
 	// open are the samples of the steps that are not folded yet.
 	open map[containerID]*samples
+	// since is when it was met.
+	since time.Time
 	// step, window and mask are those of the newest query.
 	step, window, mask time.Duration
 	// restored is up to when a checkpoint has samples, in seconds since 1970.
@@ -24,6 +26,8 @@ type workload struct {
 // samples are of one container, in order of time.
 type samples struct {
 	cpu, memory series
+	// late is how long after its end the newest one was told, by our clock.
+	late time.Duration
 }
 
 type series struct {
@@ -35,11 +39,21 @@ func (s *series) add(end int64, value float64) {
 	s.ends, s.values = append(s.ends, end), append(s.values, value)
 }
 
-func newWorkload(key history.WorkloadKey) *workload {
+func (one *samples) append(later *samples) {
+	one.cpu.append(later.cpu)
+	one.memory.append(later.memory)
+	one.late = later.late
+}
+
+func (s *series) append(later series) {
+	s.ends, s.values = append(s.ends, later.ends...), append(s.values, later.values...)
+}
+
+func newWorkload(key history.WorkloadKey, now time.Time) *workload {
 	return &workload{
 		usage: history.Usage{Workload: key, Containers: map[string]*history.Container{}},
 		open:  map[containerID]*samples{},
-		step:  defaultStep, window: defaultWindow,
+		since: now, step: defaultStep,
 	}
 }
 
@@ -48,8 +62,39 @@ func (w *workload) ask(q history.Query, mask time.Duration) {
 	w.step, w.window, w.mask, w.asked = q.Step, q.To.Sub(q.From), mask, true
 }
 
-// Samples of a step come one after the other, the last some time after its end:
-// as late as metrics-server's own round and ours.
+// Of workloads that nobody asks about, since no policy targets them, a day is kept
+// for a policy that comes: those of all Jobs of a week would be many. Whether
+// somebody asks shows within a few hours of the start, since the controller asks
+// about all of its workloads in every cycle.
+const (
+	unaskedFor  = 24 * time.Hour
+	unknownTill = 6 * time.Hour
+)
+
+// keepFrom is from when on usage is kept.
+func (w *workload) keepFrom(now time.Time) time.Time {
+	switch {
+	case w.asked:
+		return now.Add(-w.window)
+	case now.Sub(w.since) < unknownTill:
+		return time.Unix(0, 0)
+	}
+	return now.Add(-unaskedFor)
+}
+
+// outlived says whether nothing is left to keep. What is cut off are whole days,
+// and those who are gone are not asked about any more a day later.
+func (w *workload) outlived(now time.Time) bool {
+	from := w.keepFrom(now)
+	return len(w.open) == 0 && (len(w.usage.Containers) == 0 || !w.asked && !newestSample(w.usage).After(from))
+}
+
+func (w *workload) empty() bool { return len(w.open)+len(w.usage.Containers) == 0 }
+
+// Samples of a step come one after the other, the last some time after its end: as
+// late as metrics-server's own round and ours, and by our clock as late as those
+// before were. The clock of the container's node, by which samples are dated, may
+// be behind.
 const lateRounds = 2
 
 // foldBy is how long samples wait for a first query, which brings step and
@@ -77,23 +122,29 @@ func (s *Source) fold() {
 	groups := map[folding][]*workload{}
 	for _, w := range s.workloads {
 		f := folding{w.step, w.mask, w.asked}
-		if w.due(f.until(complete)) {
+		if w.due(f, complete) {
 			groups[f] = append(groups[f], w)
 		}
 	}
 	for f, group := range groups {
-		s.foldGroup(f, group, f.until(complete))
+		s.foldGroup(f, group, complete)
 	}
 }
 
-// due says whether there is a sample up to the given time.
-func (w *workload) due(until time.Time) bool {
+// due says whether there is a sample of a step that is over.
+func (w *workload) due(f folding, complete time.Time) bool {
 	for _, one := range w.open {
-		if one.first() <= until.Unix() {
+		if one.first() <= one.until(f, complete) {
 			return true
 		}
 	}
 	return false
+}
+
+// until is the end of the last step of which the container's samples are all
+// there, where those that are told at once are there up to the given time.
+func (one *samples) until(f folding, complete time.Time) int64 {
+	return f.until(complete.Add(-one.late)).Unix()
 }
 
 func (one *samples) first() int64 {
@@ -106,24 +157,25 @@ func (one *samples) first() int64 {
 	return min(one.cpu.ends[0], one.memory.ends[0])
 }
 
-// foldGroup folds the workloads' steps that ended by the given time, which is the
-// end of one.
-func (s *Source) foldGroup(f folding, group []*workload, end time.Time) {
+// foldGroup folds the steps of the workloads that are over.
+func (s *Source) foldGroup(f folding, group []*workload, complete time.Time) {
+	end := f.until(complete)
 	c := history.NewCollector(f.query(s.ceiling, end, group...))
 	for i, w := range group {
 		for id, one := range w.open {
-			addTo(c, i, id, one.take(end.Unix()))
+			addTo(c, i, id, one.take(one.until(f, complete)))
 			if one.empty() {
 				delete(w.open, id)
 			}
 		}
 	}
 	c.EndChunk()
+	now := s.settings.Clock.Now()
 	for i, later := range c.Usage() {
 		w := group[i]
 		later.Faults = nil
 		w.usage.Absorb(later, nil)
-		w.usage.Retain(end.Add(-w.window))
+		w.usage.Retain(w.keepFrom(now))
 		w.usage.Compact()
 	}
 }
@@ -178,7 +230,7 @@ func (one *samples) last() int64 {
 
 // take takes out the samples up to the given end.
 func (one *samples) take(end int64) samples {
-	return samples{one.cpu.take(end), one.memory.take(end)}
+	return samples{cpu: one.cpu.take(end), memory: one.memory.take(end)}
 }
 
 func (s *series) take(end int64) series {
