@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metrics "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -338,5 +339,134 @@ func TestSettingsThatAreWrongAreAllNamed(t *testing.T) {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the error does not say %q: %v", word, err)
 		}
+	}
+}
+
+// TestAClockThatIsBehindChangesNothing: samples are dated by the clock of the
+// container's node.
+func TestAClockThatIsBehindChangesNothing(t *testing.T) {
+	sampled := func(behind time.Duration) *history.Container {
+		b := newBed(t)
+		b.ask(5 * time.Minute)
+		for minute := range 70 {
+			cpu := "100m"
+			if minute%5 == 3 {
+				cpu = "1"
+			}
+			b.minute(
+				func() metrics.PodMetrics { return podAt(b.clock.Now().Add(-behind), "web-a-1", cpu, "100Mi") },
+				b.uses("other-a-1", "1", "100Mi"), // Of another node.
+			)
+		}
+		b.settle(5*time.Minute + behind)
+		return b.load(5 * time.Minute).Containers["app"]
+	}
+	// One minute of five has a whole core, so that the mean of a step is 0.28; at the
+	// end is a step with a minute less.
+	for _, behind := range []time.Duration{-10 * time.Minute, 0, 90 * time.Second, 10 * time.Minute} {
+		c := sampled(behind)
+		if peak, _ := c.CPU.Peak(); c.CPU.Count() < 14 || c.CPU.Count() > 15 || peak > 0.33 {
+			t.Errorf("with a clock %s behind there are %d samples of 70 minutes, up to %v cores", behind, c.CPU.Count(), peak)
+		}
+	}
+}
+
+// TestAPodThatIsMissingOnceCountsItsSampleOnce: metrics-server may leave a node out
+// of one answer, and tell the old sample in the next.
+func TestAPodThatIsMissingOnceCountsItsSampleOnce(t *testing.T) {
+	b := newBed(t)
+	b.ask(time.Minute)
+	same := b.pod("web-a-1", "1", "100Mi")
+	b.minute(func() metrics.PodMetrics { return same })
+	b.minute()
+	b.minute(func() metrics.PodMetrics { return same })
+	b.settle(time.Minute)
+	if app := b.load(time.Minute).Containers["app"]; app.CPU.Count() != 1 {
+		t.Errorf("%d samples, want 1", app.CPU.Count())
+	}
+}
+
+// TestSamplesWaitForTheirOwner: a pod may be newer than what is known of owners.
+func TestSamplesWaitForTheirOwner(t *testing.T) {
+	known := false
+	b := newBed(t, func(s *Settings) {
+		s.OwnerWithin = 5 * time.Minute
+		s.Owner = func(namespace, pod string) (history.WorkloadKey, bool) {
+			key, ok := owner(namespace, pod)
+			return key, ok && known
+		}
+	})
+	b.ask(time.Minute)
+	for range 3 {
+		b.minute(b.uses("web-a-1", "1", "100Mi"), b.uses("alien", "1", "100Mi"))
+	}
+	if u := b.load(time.Minute); reasons(u) != "NoSeries" {
+		t.Errorf("without an owner the faults are %q", reasons(u))
+	}
+	known = true
+	if u := b.load(time.Minute); u.Containers["app"].CPU.Count() != 3 || reasons(u) != "" {
+		t.Errorf("%d samples once the owner is known, want 3; faults %q", u.Containers["app"].CPU.Count(), reasons(u))
+	}
+	for range 4 {
+		b.minute(b.uses("web-a-1", "1", "100Mi"), b.uses("alien", "1", "100Mi"))
+	}
+	if u := b.load(time.Minute); u.Containers["app"].CPU.Count() != 7 {
+		t.Errorf("%d samples later, want 7", u.Containers["app"].CPU.Count())
+	}
+	alien := podID{"shop", "alien"}
+	if len(b.strays) != 1 || len(b.strays[alien].open) != 0 {
+		t.Errorf("after %s, %d pods wait, and nobody's has %d containers", b.settings.OwnerWithin, len(b.strays), len(b.strays[alien].open))
+	}
+	for range rememberRounds + 1 {
+		b.minute()
+	}
+	if len(b.strays) != 0 {
+		t.Errorf("%d pods that are gone wait", len(b.strays))
+	}
+}
+
+// TestOfWorkloadsThatNobodyAsksAboutADayIsKept, but after a restart nothing is cut
+// off before those who ask have had their turn.
+func TestOfWorkloadsThatNobodyAsksAboutADayIsKept(t *testing.T) {
+	b := newBed(t)
+	for day := range 3 {
+		for job := range 24 {
+			b.clock.Step(time.Hour - 2*time.Minute)
+			for range 2 {
+				b.minute(b.uses(fmt.Sprintf("job%d%c-a-1", day, 'a'+job), "1", "100Mi"))
+			}
+		}
+	}
+	if n := len(b.workloads); n < 24 || n > 26 {
+		t.Errorf("of 72 workloads that ran in three days, %d are kept", n)
+	}
+	long := workloads(1)
+	b = newBed(t, func(s *Settings) { s.Checkpoints = &kept{usage: long} })
+	b.clock.Step(20 * 24 * time.Hour)
+	b.restore(t.Context())
+	b.minute()
+	want := long[0].Containers["app"].CPU.Count()
+	q := b.query(5*time.Minute, long[0].Workload)
+	q.From = q.From.Add(-30 * 24 * time.Hour)
+	got, err := b.Load(t.Context(), q)
+	if err != nil || got[0].Containers["app"].CPU.Count() != want {
+		t.Errorf("of %d samples that were kept for a long window, there are %v (%v)", want, got, err)
+	}
+}
+
+func TestThatAClockIsBehindIsSaidOnce(t *testing.T) {
+	said := 0
+	b := newBed(t, func(s *Settings) {
+		s.Log = funcr.New(func(_, args string) {
+			if strings.Contains(args, "clock") {
+				said++
+			}
+		}, funcr.Options{})
+	})
+	for range 5 {
+		b.minute(func() metrics.PodMetrics { return podAt(b.clock.Now().Add(-10*time.Minute), "web-a-1", "1", "100Mi") })
+	}
+	if said != 1 {
+		t.Errorf("it is said %d times in five rounds", said)
 	}
 }
