@@ -114,6 +114,8 @@ type faults struct {
 	annotate, resize func(do func() error) error
 	// owner is put before a request to anything else's metadata.
 	owner func(do func() error) error
+	// only names the pod that annotate happens to; empty is all.
+	only string
 }
 
 func (f *faults) set(change func(*faults)) {
@@ -127,6 +129,9 @@ func (f *faults) Patch(ctx context.Context, o client.Object, p client.Patch, opt
 	do := func() error { return f.Client.Patch(ctx, o, p, options...) }
 	f.mu.Lock()
 	fault := f.annotate
+	if f.only != "" && f.only != o.GetName() {
+		fault = nil
+	}
 	if _, pod := o.(*corev1.Pod); !pod {
 		fault = f.owner
 	}

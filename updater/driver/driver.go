@@ -3,7 +3,8 @@
 // pods, and has the decisions carried out, one resize at a time.
 //
 // It keeps nothing that a restart could lose: what was meant stands in the pods'
-// annotations, what is learned in the recommendations.
+// annotations, what is learned in the recommendations. What the API server will
+// not have written is tried once more.
 package driver
 
 import (
@@ -49,6 +50,8 @@ type Driver struct {
 	rooms    *rooms
 	present  *present
 	begun    *begun
+	owed     *owed
+	barred   *barred
 	// start is done once, before anything else.
 	start   func(context.Context) error
 	mu      sync.Mutex // over started
@@ -65,11 +68,13 @@ func New(o Options) *Driver {
 	return &Driver{
 		Options: o, executor: executor.Executor{Client: o.Client}, latest: newLatest(),
 		rate: newRate(o.MaxResizesPerMinute), said: newSaid(), rooms: newRooms(), present: newPresent(), begun: newBegun(),
+		owed: newOwed(), barred: newBarred(),
 	}
 }
 
-// Latest is a pod as this process last wrote it, where a cache has it older.
-func (d *Driver) Latest(pod *corev1.Pod) *corev1.Pod { return d.latest.of(pod) }
+// Latest is a pod as this process last wrote it, where a cache has it older, and
+// with what is still to be written to it.
+func (d *Driver) Latest(pod *corev1.Pod) *corev1.Pod { return d.owed.on(d.latest.of(pod)) }
 
 // begin does what comes before anything else, until that has succeeded once.
 func (d *Driver) begin(ctx context.Context) error {

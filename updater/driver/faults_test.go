@@ -123,6 +123,138 @@ func TestARefusalIsRememberedAndNotRepeated(t *testing.T) {
 	}
 }
 
+// A refusal that could not be written to the pod is kept until it is.
+func TestARefusalIsNotLostWithItsRecord(t *testing.T) {
+	for name, fault := range map[string]error{
+		"a conflict":             apierrors.NewConflict(pods, "web-0", errors.New("the object has been modified")),
+		"an error of the server": apierrors.NewInternalError(errors.New("etcd")),
+		"no answer":              context.DeadlineExceeded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			template := size{"100m", "64Mi"}
+			set := b.workload("web", template)
+			pod := b.pod(set, 0, template)
+			b.recommend(set, target{container: "app", current: template, want: size{"200m", "64Mi"}})
+			asked, annotated := 0, 0
+			b.faults.set(func(f *faults) {
+				f.resize = func(func() error) error {
+					asked++
+					return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Message: "a webhook does not like it"}}
+				}
+				f.annotate = func(do func() error) error {
+					if annotated++; annotated == 2 || annotated == 3 {
+						return fault
+					}
+					return do()
+				}
+			})
+			for range 10 {
+				b.catchUp("web")
+				_, _ = b.Reconcile(t.Context(), reconcile.Request{NamespacedName: b.recommendationName("web")})
+				b.clock.Step(5 * time.Minute)
+			}
+			if asked != 1 {
+				t.Errorf("asked %d times within an hour", asked)
+			}
+			b.wantWrites(0, annotating, annotating)
+			record, err := updater.RecordOf(b.get(pod))
+			if err != nil || record.Intent != nil || len(record.Refusals) != 1 {
+				t.Errorf("the record is %+v, %v", record, err)
+			}
+			if told := b.told(); counted(told, "Warning ResizeRefused") != 2 {
+				t.Errorf("the events are %q, want one on the pod and one on the policy", told)
+			}
+		})
+	}
+}
+
+// The pod that cannot be written to is left alone for a while, and the others of
+// its workload do not wait for it.
+func TestAPodThatCannotBeAnnotatedHoldsUpNoOther(t *testing.T) {
+	for name, answer := range map[string]error{
+		"since a webhook refuses": apierrors.NewForbidden(pods, "web-0", errors.New(`admission webhook "x" denied the request`)),
+		"since it has no room":    &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Message: "Too long"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			template, want := size{"100m", "64Mi"}, size{"200m", "64Mi"}
+			set := b.workload("web", template)
+			first, second := b.pod(set, 0, template), b.pod(set, 1, template)
+			b.recommend(set, target{container: "app", current: template, want: want})
+			asked := 0
+			b.faults.set(func(f *faults) {
+				f.only = first.Name
+				f.annotate = func(func() error) error {
+					asked++
+					return answer
+				}
+			})
+			if again := b.look("web").RequeueAfter; again != soonest {
+				t.Errorf("the next look is after %s", again)
+			}
+			b.follow("web")
+			b.wantSize(second, "app", want)
+			for range 5 {
+				b.look("web")
+			}
+			if asked != 1 {
+				t.Errorf("the first was asked for %d times", asked)
+			}
+			if told := b.told(); counted(told, "nothing can be written") != 2 {
+				t.Errorf("the events are %q, want one on the pod and one on the policy", told)
+			}
+			b.clock.Step(firstBar)
+			b.look("web")
+			if asked != 2 {
+				t.Errorf("a minute later, the first was asked for %d times", asked)
+			}
+			b.faults.set(func(f *faults) { f.annotate = nil })
+			b.clock.Step(longestBar)
+			b.follow("web")
+			b.wantSize(first, "app", want)
+		})
+	}
+}
+
+// A right that is missing is missing for every pod of the namespace.
+func TestWithoutTheRightToResizeNotEveryPodIsTried(t *testing.T) {
+	b := newBed(t)
+	template, want := size{"100m", "64Mi"}, size{"200m", "64Mi"}
+	var all []*corev1.Pod
+	for _, name := range []string{"web", "api"} {
+		set := b.workload(name, template)
+		all = append(all, b.pod(set, 0, template), b.pod(set, 1, template))
+		b.recommend(set, target{container: "app", current: template, want: want})
+	}
+	b.faults.set(func(f *faults) {
+		f.resize = func(func() error) error {
+			return apierrors.NewForbidden(pods, "web-0", errors.New(`User "u" cannot patch resource "pods/resize" in API group "" in the namespace "n"`))
+		}
+	})
+	looks := func() {
+		for range 3 {
+			b.look("web")
+			b.look("api")
+		}
+	}
+	looks()
+	b.wantWrites(0, annotating)
+	b.clock.Step(firstBar)
+	looks()
+	b.wantWrites(1, annotating)
+	if told := b.told(); counted(told, "cannot patch resource") != 2 || len(b.Driver.rate.begun) != 0 {
+		t.Errorf("the events are %q, want one on the pod and one on the policy; the rate is charged %d", told, len(b.Driver.rate.begun))
+	}
+	b.faults.set(func(f *faults) { f.resize = nil })
+	b.clock.Step(longestBar)
+	b.follow("web")
+	b.follow("api")
+	for _, pod := range all {
+		b.wantSize(pod, "app", want)
+	}
+}
+
 // A pod that goes while it is being decided on leaves nothing.
 func TestAPodThatGoesMeanwhileIsNoError(t *testing.T) {
 	b := newBed(t)

@@ -6,15 +6,14 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/updater"
+	"github.com/plimsoll-dev/plimsoll/updater/executor"
 	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
@@ -53,16 +52,21 @@ func (t *turn) annotateOwner(ctx context.Context) error {
 	}
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	meta.SetGroupVersionKind(gvk)
-	err = t.Client.Patch(ctx, meta, client.RawPatch(types.MergePatchType, patch))
-	if apierrors.IsForbidden(err) {
-		// A right that an installation need not give: pods do not wait for it.
-		if t.said.first(owner.GetUID(), v1alpha1.Reason(metav1.StatusReasonForbidden)) {
-			t.Log.Info("annotating the owner was refused", "workload", t.w.Key(), "error", err.Error())
-		}
-		return nil
+	if err := t.Client.Patch(ctx, meta, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return t.orRefused(owner, fmt.Errorf("annotating %s %s: %w", kind, key, err))
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("annotating %s %s: %w", kind, key, err)
+	return nil
+}
+
+// orRefused is an error that is no refusal: an installation need not give the
+// right to annotate owners, webhooks are everywhere, and pods do not wait for it.
+func (t *turn) orRefused(owner client.Object, err error) error {
+	refusal := executor.Classify(err)
+	if refusal == nil {
+		return err
+	}
+	if !refusal.Gone && t.said.first(owner.GetUID(), refusal.Reason) {
+		t.Log.Info("annotating the owner was refused", "workload", t.w.Key(), "error", err.Error())
 	}
 	return nil
 }

@@ -129,12 +129,19 @@ func (d *Driver) podEvents(c *cached) handler.Funcs {
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { look(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { look(ctx, e.ObjectNew, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			d.latest.forget(e.Object.GetUID())
-			d.said.forget(e.Object.GetUID())
-			d.begun.forget(e.Object.GetUID())
+			d.forget(e.Object.GetUID())
 			look(ctx, e.Object, q)
 		},
 	}
+}
+
+// forget lets go of a pod that is gone.
+func (d *Driver) forget(pod types.UID) {
+	d.latest.forget(pod)
+	d.said.forget(pod)
+	d.begun.forget(pod)
+	d.owed.forget(pod)
+	d.barred.forget(pod)
 }
 
 // nodeEvents asks for a look at the workloads that wait for a node, when it has

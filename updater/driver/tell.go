@@ -38,6 +38,12 @@ func (t *turn) tell(p *planned, r *executor.Result) {
 		t.event(pod, corev1.EventTypeWarning, r.Refusal.Reason, string(d.Action), d.Steps[0].String()+": "+r.Refusal.Message)
 		log.Info("refused", "reason", r.Refusal.Reason, "step", d.Steps[0].String(), "message", r.Refusal.Message)
 	}
+	if r.Barred != nil {
+		log.Info("nothing can be written to the pod", "reason", r.Barred.Reason, "message", r.Barred.Message)
+		if p.firstBarred {
+			t.event(pod, corev1.EventTypeWarning, r.Barred.Reason, string(d.Action), "nothing can be written to the pod: "+r.Barred.Message)
+		}
+	}
 	t.tellHeld(p)
 }
 

@@ -47,6 +47,9 @@ type planned struct {
 	in       updater.Input
 	decision updater.Decision
 	before   updater.Record
+	// barred means that nothing can be written to the pod now, and firstBarred that
+	// this look was the first to see it.
+	barred, firstBarred bool
 }
 
 // take plans all pods and carries out what is to be done.
@@ -69,14 +72,43 @@ func (t *turn) take(ctx context.Context) error {
 // plan decides on every pod.
 func (t *turn) plan(usage map[types.UID]updater.Usage) {
 	t.plans = t.plans[:0]
+	stuck := t.stuck()
 	for _, pod := range t.w.Pods {
 		in := t.w.Input(pod, t.now)
 		in.Switch, in.Usage = t.level, usage[pod.UID]
 		in.Rate = updater.Grant{Allowed: true}
 		in.Restart = survey.NoRestart
+		in.Workload.InFlight = slices.DeleteFunc(in.Workload.InFlight, func(name string) bool { return slices.Contains(stuck, name) })
 		before, _ := updater.RecordOf(pod) // Plan says what is wrong with it.
-		t.plans = append(t.plans, planned{in, updater.Plan(in), before})
+		p := planned{in: in, decision: updater.Plan(in), before: before}
+		if record, ok := t.owed.of(pod.UID); ok && p.decision.Record == nil && t.level != updater.SwitchAll {
+			p.decision.Record = &record
+		}
+		if bar, ok := t.barred.of(pod, t.now); ok {
+			p.barred, p.decision = true, bar.decision(p.decision)
+		}
+		t.plans = append(t.plans, p)
 	}
+}
+
+// stuck names the pods that nothing can be written to and that seem to be resized
+// by their records: what was not sent, or should have ended by now, is not to
+// hold up the other pods.
+func (t *turn) stuck() []string {
+	var names []string
+	for _, pod := range t.w.Pods {
+		if _, ok := t.barred.of(pod, t.now); !ok {
+			continue
+		}
+		r, err := updater.RecordOf(pod)
+		if err != nil || r.Intent == nil {
+			continue
+		}
+		if updater.Observe(pod, r).State == updater.Unsent || t.now.After(r.Intent.Deadline) {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
 }
 
 // choose lets one pod of the workload begin. The others are decided on anew, so
@@ -129,12 +161,31 @@ func (t *turn) carryOut(ctx context.Context, p *planned) error {
 	}
 	result, err := t.executor.Do(ctx, p.in, *d, more)
 	t.Metrics.Requested(result.Requests)
-	if result.Pod != nil {
-		t.latest.keep(result.Pod, t.Clock.Now())
-	}
 	t.account(p, &result, err)
+	t.remember(p, &result)
 	t.tell(p, &result)
 	return t.orConflict(err)
+}
+
+// remember keeps what the cache, or the pod, cannot tell yet.
+func (t *turn) remember(p *planned, r *executor.Result) {
+	pod := p.in.Pod
+	if r.Pod != nil {
+		t.latest.keep(r.Pod, t.Clock.Now())
+	}
+	switch {
+	case r.Owed != nil:
+		t.owed.keep(*r.Owed)
+	case r.Record != nil:
+		t.owed.forget(pod.UID)
+	}
+	switch {
+	case r.Barred != nil:
+		p.firstBarred = t.barred.note(pod, r.Barred, t.now)
+		t.lookAgain(t.now) // The other pods have waited for this one.
+	case r.Pod != nil:
+		t.barred.lift(pod, r.Sent)
+	}
 }
 
 // orConflict is an error that is none of a conflict: somebody has changed the
@@ -161,7 +212,7 @@ func (t *turn) account(p *planned, r *executor.Result, err error) {
 		if revert {
 			t.rate.note(t.now)
 		}
-	case answered && !revert:
+	case (answered || r.Barred != nil) && !revert:
 		// An answer that is a no. Without one nobody knows what has happened.
 		t.rate.giveBack(t.now)
 	}
@@ -192,7 +243,7 @@ func watchCut(age time.Duration) time.Duration {
 
 // annotations are what a pod should tell beside its record, where that is news.
 func (t *turn) annotations(p *planned) (executor.Annotations, error) {
-	if t.level == updater.SwitchAll || p.decision.Reason == v1alpha1.ReasonPodEnding {
+	if t.level == updater.SwitchAll || p.barred || p.decision.Reason == v1alpha1.ReasonPodEnding {
 		return executor.Annotations{}, nil
 	}
 	restarts, err := t.restartsNews(p)

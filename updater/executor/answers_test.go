@@ -2,14 +2,18 @@ package executor
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -29,7 +33,7 @@ type bed struct {
 }
 
 // TestAnswersOfARealServer: what an API server answers is what the table of
-// classify takes it for.
+// Classify takes it for.
 func TestAnswersOfARealServer(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,6 +99,74 @@ func TestAnswersOfARealServer(t *testing.T) {
 	}
 }
 
+// TestWhatBarsAPodIsNotItsSize: nothing is remembered on the pod, and nothing is
+// sent after an annotation that was refused.
+func TestWhatBarsAPodIsNotItsSize(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{ControlPlaneOnly: true})
+	writer, err := client.New(c.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{T: t, client: writer, cluster: c, namespace: podtest.Namespace(t, c.Client)}
+	b.allow("annotator", "pods")
+	for name, test := range map[string]struct {
+		as       string
+		edit     func(*corev1.Pod)
+		noRight  bool
+		requests int
+	}{
+		"no room for annotations": {edit: func(p *corev1.Pod) { p.Annotations = map[string]string{"x": strings.Repeat("x", 256<<10-100)} }, requests: 1},
+		"no right to annotate":    {as: "nobody", noRight: true, requests: 1},
+		"no right to resize":      {as: "annotator", noRight: true, requests: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := podtest.Pod("p", corev1.Container{Name: "app", Image: "example/app", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+			}})
+			if test.edit != nil {
+				test.edit(pod)
+			}
+			pod = podtest.Create(t, c.Client, podtest.Namespace(t, c.Client), pod)
+			config := rest.CopyConfig(c.Config)
+			config.Impersonate.UserName = test.as
+			asked, err := client.New(config, client.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, d := decision(pod, updater.Size{Request: 200})
+			r, err := (&Executor{Client: asked}).Do(t.Context(), in, d, Annotations{})
+			if err != nil || r.Sent || r.Refusal != nil || r.Barred == nil || r.Requests != test.requests {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if r.Barred.NoRight != test.noRight || r.Barred.Reason != v1alpha1.ReasonResizeRefused || r.Barred.Message == "" {
+				t.Errorf("%+v", r.Barred)
+			}
+		})
+	}
+}
+
+// allow lets a user patch a resource in every namespace, and waits until that is
+// in force.
+func (b *bed) allow(user, resource string) {
+	b.Helper()
+	meta := metav1.ObjectMeta{Name: user}
+	b.create(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"patch"}}}})
+	b.create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+	ask := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "patch", Resource: resource},
+	}}
+	for deadline := time.Now().Add(time.Minute); !ask.Status.Allowed; {
+		ask.Status = authorizationv1.SubjectAccessReviewStatus{}
+		b.create(&ask)
+		if time.Now().After(deadline) {
+			b.Fatalf("%s may not patch %s: %s", user, resource, ask.Status.Reason)
+		}
+	}
+}
+
 // run makes the pod and waits until it is ready.
 func (b *bed) run() {
 	b.Helper()
@@ -148,7 +220,7 @@ func (b *bed) awaitRefusal() {
 	for {
 		err := b.client.SubResource("resize").Patch(b.Context(), b.pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch),
 			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})
-		if r := classify(err); r != nil {
+		if r := Classify(err); r != nil {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -1,5 +1,5 @@
 // Package executor carries out what the planner decides for a pod. It is the
-// only writer to pods: at most four requests a resize, one after the other,
+// only writer to pods: at most three requests a decision, one after the other,
 // each about the pod as it was looked at.
 package executor
 
@@ -26,6 +26,14 @@ type Result struct {
 	Sent bool
 	// Refusal is why it did not; nil where it did, or was not asked.
 	Refusal *Refusal
+	// Barred is why nothing can be written to the pod, whatever its size: the API
+	// server refuses its annotation, or the right is missing. Nil where that is not
+	// so.
+	Barred *Refusal
+	// Owed is the record of the refusal where it could not be written. It is to be
+	// written before the pod is asked for anything else, or what was refused would
+	// be asked for again. Nil where nothing is owed.
+	Owed *updater.Record
 	// Requests counts what was asked of the API server.
 	Requests int
 	// Pod is the pod as the API server last returned it; nil where nothing was
@@ -50,11 +58,7 @@ func (e *Executor) Do(ctx context.Context, in updater.Input, d updater.Decision,
 	var r Result
 	pod := in.Pod.DeepCopy()
 	if err := e.annotate(ctx, pod, d.Record, more, &r); err != nil {
-		if gone := classify(err); gone != nil && gone.Gone {
-			r.Refusal = gone
-			return r, nil
-		}
-		return r, err
+		return r, r.unwritten(err)
 	}
 	if len(d.Steps) == 0 {
 		return r, nil
@@ -64,19 +68,40 @@ func (e *Executor) Do(ctx context.Context, in updater.Input, d updater.Decision,
 		r.Sent = true
 		return r, nil
 	}
-	refusal := classify(err)
-	if refusal == nil {
+	switch refusal := Classify(err); {
+	case refusal == nil:
 		return r, fmt.Errorf("resizing pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	r.Refusal = refusal
-	if refusal.Gone {
+	case refusal.NoRight:
+		r.Barred = refusal
 		return r, nil
+	case refusal.Gone:
+		r.Refusal = refusal
+		return r, nil
+	default:
+		r.Refusal = refusal
 	}
-	record, err := d.Refused(in, refusal.Reason, refusal.Message)
+	record, err := d.Refused(in, r.Refusal.Reason, r.Refusal.Message)
 	if err != nil {
 		return r, err
 	}
-	return r, e.annotate(ctx, pod, &record, Annotations{}, &r)
+	if err := e.annotate(ctx, pod, &record, Annotations{}, &r); err != nil {
+		r.Owed = &record
+		return r, r.unwritten(err)
+	}
+	return r, nil
+}
+
+// unwritten sorts what an annotation failed of: what time may heal is an error.
+func (r *Result) unwritten(err error) error {
+	switch refusal := Classify(err); {
+	case refusal == nil:
+		return err
+	case refusal.Gone:
+		r.Refusal, r.Owed = refusal, nil
+	default:
+		r.Barred = refusal
+	}
+	return nil
 }
 
 // send patches the subresource with the keys of one step.

@@ -19,6 +19,9 @@ type Refusal struct {
 	Message string
 	// Gone means that there is no such pod any more; nothing is to be remembered.
 	Gone bool
+	// NoRight means that it is not about this pod: whoever asks may not write to
+	// pods of the namespace.
+	NoRight bool
 }
 
 // Causes that the API server's admission gives with a 403 (plugin PodResize,
@@ -28,7 +31,7 @@ const (
 	causeUnsupportedPlatform metav1.CauseType = "UnsupportedPlatform"
 )
 
-// classify tells what is refused for good from what time may heal, for which it
+// Classify tells what is refused for good from what time may heal, for which it
 // returns nil:
 //
 //	404                         the pod is gone
@@ -37,12 +40,12 @@ const (
 //	403 with a cause            not on this node
 //	403 quota, LimitRange       not in this namespace, as it is
 //	403 not ready to answer     later
-//	403 no right                nothing about the pod: the installation
+//	403 no right                never in this namespace, until the right is given
 //	any other 4xx               never, unless the pod changes
 //	429, 5xx, no answer         later
 //
 // Where the API server gives no cause, its message is all there is to go by.
-func classify(err error) *Refusal {
+func Classify(err error) *Refusal {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return nil // No answer.
@@ -73,8 +76,10 @@ func classifyForbidden(s *metav1.Status) *Refusal {
 		return refused(v1alpha1.ReasonQuotaExceeded)
 	case strings.Contains(s.Message, "usage per"), strings.Contains(s.Message, "limit to request ratio per"):
 		return refused(v1alpha1.ReasonCappedByLimitRange)
-	case strings.Contains(s.Message, "not yet ready to handle request"), strings.Contains(s.Message, "cannot patch resource"):
+	case strings.Contains(s.Message, "not yet ready to handle request"):
 		return nil
+	case strings.Contains(s.Message, "cannot patch resource"):
+		return &Refusal{Reason: v1alpha1.ReasonResizeRefused, Message: s.Message, NoRight: true}
 	}
 	return refused(v1alpha1.ReasonResizeRefused)
 }

@@ -39,7 +39,7 @@ func TestWhatTheAnswersMean(t *testing.T) {
 		"an error of the server's": {apierrors.NewInternalError(errors.New("etcd")), later},
 		"no server behind it":      {status(http.StatusBadGateway), later},
 		"admission not ready":      {forbidden("not yet ready to handle request"), later},
-		"no right":                 {forbidden(`User "u" cannot patch resource "pods/resize" in API group ""`), later},
+		"no right":                 {forbidden(`User "u" cannot patch resource "pods/resize" in API group ""`), v1alpha1.ReasonResizeRefused},
 		"not a Linux node":         {forbidden("pod resize is only supported on linux nodes", metav1.StatusCause{Type: causeUnsupportedPlatform}), v1alpha1.ReasonUnsupportedPlatform},
 		"a namespace that ends":    {forbidden("it is being terminated", metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}), v1alpha1.ReasonPodEnding},
 		"a LimitRange's ratio":     {forbidden("cpu max limit to request ratio per Container is 2, but provided ratio is 4"), v1alpha1.ReasonCappedByLimitRange},
@@ -47,12 +47,14 @@ func TestWhatTheAnswersMean(t *testing.T) {
 		"no such verb":             {status(http.StatusMethodNotAllowed), v1alpha1.ReasonResizeRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := classify(test.err)
+			got := Classify(test.err)
 			switch {
 			case got == nil && test.want != later, got != nil && got.Reason != test.want:
 				t.Errorf("%v is %+v, want %q", test.err, got, test.want)
 			case got != nil && got.Gone:
 				t.Error("the pod counts as gone")
+			case got != nil && got.NoRight != (name == "no right"):
+				t.Errorf("it is taken for a missing right: %v", got.NoRight)
 			}
 		})
 	}
