@@ -91,7 +91,7 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{Options: o, kicked: make(chan struct{}, 1)}
 	c.histories = newHistories(o, c.advance)
 	if o.Reader != nil {
-		c.chain = live.NewChain(o.Reader)
+		c.chain = live.NewChain(o.Reader, o.Clock)
 	}
 	return c, nil
 }

@@ -28,8 +28,8 @@ type PolicyState struct {
 	// Lost are the workloads that it matches and another policy takes.
 	Lost []Loss
 	// Found is ReasonTargetFound where anything matches, also where all of it is
-	// lost; else ReasonTargetNotFound or ReasonNotAWorkload. FoundMessage is the
-	// sentence to it.
+	// lost; else ReasonTargetNotFound, ReasonNotAWorkload or ReasonOwnersUnknown.
+	// FoundMessage is the sentence to it.
 	Found        v1alpha1.Reason
 	FoundMessage string
 	// Invalid is what is wrong with the policy; nothing is done with it then.
@@ -47,8 +47,8 @@ type Loss struct {
 	Outranked bool
 }
 
-// Resolve finds the policy in force for every target, as PolicyFor does, and
-// what that means for every policy. The order of the set's lists makes no
+// Resolve finds the policy in force for every target whose owners are known, as
+// PolicyFor does, and what that means for every policy. The order of the set's lists makes no
 // difference but to the order of the result's.
 func (s *Set) Resolve() Resolution {
 	c := s.compile(func(string) bool { return true })
@@ -61,6 +61,9 @@ func (s *Set) Resolve() Resolution {
 	byTarget := make(map[history.WorkloadKey]Match, len(s.Targets))
 	for i := range s.Targets {
 		t := &s.Targets[i]
+		if t.OwnersFault != nil {
+			continue
+		}
 		all := c.candidates(t)
 		if len(all) == 0 {
 			continue
@@ -98,8 +101,21 @@ func (c *policies) found(p *policy, state *PolicyState) (v1alpha1.Reason, string
 		return v1alpha1.ReasonNotAWorkload, fmt.Sprintf("%s %s is part of %s %s; write apiVersion: %s, kind: %s, name: %s",
 			p.ref.Kind, p.ref.Name, whole.Kind, whole.Name, whole.APIVersion, whole.Kind, whole.Name)
 	}
+	if t := c.set.unfollowed(p.Namespace); t != nil {
+		return v1alpha1.ReasonOwnersUnknown, fmt.Sprintf("%s may be the owner of %s, which is not known for now: %v", p.ref.Name, t.WorkloadKey, t.OwnersFault)
+	}
 	return v1alpha1.ReasonTargetNotFound, fmt.Sprintf("there is no %s %s of %s in namespace %s",
 		p.ref.Kind, p.ref.Name, p.ref.APIVersion, p.Namespace)
+}
+
+// unfollowed is a workload of the namespace whose owners are not known for now;
+// nil where there is none.
+func (s *Set) unfollowed(namespace string) *Target {
+	at := slices.IndexFunc(s.Targets, func(t Target) bool { return t.Namespace == namespace && t.OwnersFault != nil })
+	if at < 0 {
+		return nil
+	}
+	return &s.Targets[at]
 }
 
 func (s *Set) partOf(namespace string, ref v1alpha1.WorkloadRef) (*Target, bool) {

@@ -35,6 +35,9 @@ type Target struct {
 	// Owners are the workload's own controllers, the nearest first: the custom
 	// resource of an operator, say. A policy may name one of them.
 	Owners []v1alpha1.WorkloadRef
+	// OwnersFault is why not all owners could be read for now. Which policy is in
+	// force is not known then.
+	OwnersFault error
 	// Labels and Annotations are the workload's own, not its pods'.
 	Labels, Annotations map[string]string
 	// Created is zero where the manifest does not say.
@@ -44,6 +47,9 @@ type Target struct {
 	Replicas *int32
 	// Template is what pods are made from; of a bare Pod it is the pod.
 	Template corev1.PodTemplateSpec
+	// FromPod means that the template is what a pod of a cluster shows, whatever it
+	// was made from: a person may not have written it.
+	FromPod bool
 	// Origin is the file and document that the target stands in, for messages;
 	// empty where it was found in a cluster.
 	Origin string

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -50,13 +51,18 @@ func (s *settings) readCluster(ctx context.Context) (*holdings, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := live.Read(ctx, c, live.Options{Namespace: s.namespace, Policies: true, PageSize: pageSize, Chain: live.NewChain(c)})
+	snapshot, err := live.Read(ctx, c, live.Options{Namespace: s.namespace, Policies: true, PageSize: pageSize, Chain: live.NewChain(c, clock.RealClock{})})
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster: %w", err)
 	}
 	h := &holdings{Snapshot: snapshot, recommendations: map[history.WorkloadKey]*v1alpha1.VerticalRecommendation{}}
 	for kind, err := range snapshot.Unreadable {
 		h.notes = append(h.notes, fmt.Sprintf("the cluster does not let you list %s, which may bound a recommendation: %v", kind, err))
+	}
+	for i := range snapshot.Targets {
+		if t := &snapshot.Targets[i]; t.OwnersFault != nil {
+			h.notes = append(h.notes, fmt.Sprintf("%s: policies that target its owners do not count: %v", t.WorkloadKey, t.OwnersFault))
+		}
 	}
 	return h, h.readRecommendations(ctx, c, s.namespace)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -120,7 +121,7 @@ func (l *looker) find(ctx context.Context, name string) (history.WorkloadKey, er
 		return none, fmt.Errorf("reading pod %s/%s: %w", l.namespace, name, err)
 	}
 	var err error
-	l.snapshot, err = live.Read(ctx, l.Reader, live.Options{Namespace: l.namespace, PageSize: pageSize, Chain: live.NewChain(l.Reader)})
+	l.snapshot, err = live.Read(ctx, l.Reader, live.Options{Namespace: l.namespace, PageSize: pageSize, Chain: live.NewChain(l.Reader, clock.RealClock{})})
 	if err != nil {
 		return none, fmt.Errorf("reading the namespace %s: %w", l.namespace, err)
 	}

@@ -7,6 +7,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 )
@@ -80,7 +81,7 @@ func TestAutoscalersOfWorkloads(t *testing.T) {
 // An HPA may scale what is only found by following owners.
 func TestAutoscalersOfFartherOwners(t *testing.T) {
 	r := holding(append(strimzi(), hpaOf("events", "kafka.strimzi.io/v1", "Kafka", "events"))...)
-	s := mustRead(t, r, Options{Chain: NewChain(r)})
+	s := mustRead(t, r, Options{Chain: NewChain(r, clock.RealClock{})})
 	want := map[string][]string{
 		"StrimziPodSet shop/kafka": {"HorizontalPodAutoscaler events"},
 		"Deployment shop/exporter": {"HorizontalPodAutoscaler events"},

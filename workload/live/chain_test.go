@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -73,7 +75,7 @@ func TestOwnersAreFollowedAsFarAsAllowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := holding(strimzi()...)
 			tc.change(r)
-			if diff := cmp.Diff(tc.want, ownersOf(mustRead(t, r, Options{Chain: NewChain(r)}))); diff != "" {
+			if diff := cmp.Diff(tc.want, ownersOf(mustRead(t, r, Options{Chain: NewChain(r, clock.RealClock{})}))); diff != "" {
 				t.Errorf("owners (-want +got):\n%s", diff)
 			}
 		})
@@ -93,7 +95,7 @@ func TestWithoutAChainTheNearestOwnerIsKnown(t *testing.T) {
 
 func TestAChainAsksForEachOwnerOnce(t *testing.T) {
 	r := holding(strimzi()...)
-	chain := NewChain(r)
+	chain := NewChain(r, clock.RealClock{})
 	for range 3 {
 		mustRead(t, r, Options{Chain: chain})
 	}
@@ -113,7 +115,7 @@ func TestAChainAsksForEachOwnerOnce(t *testing.T) {
 func TestAKindThatMayNotBeReadIsAskedForOnceARead(t *testing.T) {
 	r := holding(deploymentOf("a", by("example.com/v1", "App", "a")), deploymentOf("b", by("example.com/v1", "App", "b")))
 	r.errs["App"] = forbidden("App")
-	chain := NewChain(r)
+	chain := NewChain(r, clock.RealClock{})
 	mustRead(t, r, Options{Chain: chain})
 	if len(r.gets) != 1 {
 		t.Errorf("asked for %v, want one of them", r.gets)
@@ -126,13 +128,42 @@ func TestAKindThatMayNotBeReadIsAskedForOnceARead(t *testing.T) {
 	}
 }
 
-// A chain that breaks off would hand its workloads to another policy.
-func TestAnOwnerThatCannotBeReadForNowFailsTheRead(t *testing.T) {
-	r := holding(strimzi()...)
-	r.errs["Kafka"] = apierrors.NewInternalError(errors.New("etcd is away"))
-	_, err := Read(t.Context(), r, Options{Chain: NewChain(r)})
-	if want := "reading the owner of Kafka shop/events: Internal error occurred: etcd is away"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %q", err, want)
+// A chain that breaks off would hand its workloads to another policy, and a broken
+// kind is no reason to leave those alone that have nothing to do with it.
+func TestAnOwnerThatCannotBeReadForNowHoldsUpItsOwnWorkloads(t *testing.T) {
+	everything := &v1alpha1.VerticalPolicy{ObjectMeta: named("rest")}
+	everything.Spec.Target.Selector = &v1alpha1.WorkloadSelector{}
+	onKafka := &v1alpha1.VerticalPolicy{ObjectMeta: named("kafka")}
+	onKafka.Spec.Target.Ref = &v1alpha1.WorkloadRef{APIVersion: "kafka.strimzi.io/v1beta2", Kind: "Kafka", Name: "events"}
+	r := holding(append(strimzi(), deploymentOf("web"), deploymentOf("other", by("kafka.strimzi.io/v1beta2", "Kafka", "other")), everything, onKafka)...)
+	r.errs["Kafka"] = apierrors.NewInternalError(errors.New("conversion webhook for kafka.strimzi.io failed"))
+	chain := NewChain(r, clock.RealClock{})
+	s := mustRead(t, r, Options{Policies: true, Chain: chain})
+	for i := range s.Targets {
+		target := &s.Targets[i]
+		if known := target.OwnersFault == nil; known != (target.Name == "web") {
+			t.Errorf("%s: %v", target.WorkloadKey, target.OwnersFault)
+		}
+	}
+	resolved := s.Resolve()
+	if len(resolved.ByTarget) != 1 || resolved.ByTarget[key("Deployment", "web")].Name != "rest" {
+		t.Errorf("policies are in force for %v, want for web alone", resolved.ByTarget)
+	}
+	if got := resolved.Policies[0]; got.Found != v1alpha1.ReasonOwnersUnknown || !strings.Contains(got.FoundMessage, "conversion webhook") {
+		t.Errorf("the policy on the owner found %s: %s", got.Found, got.FoundMessage)
+	}
+	asked := slices.DeleteFunc(r.gets, func(get string) bool { return !strings.HasPrefix(get, "Kafka ") })
+	if len(asked) != 1 {
+		t.Errorf("asked for %v of a kind that does not answer, want one", asked)
+	}
+
+	delete(r.errs, "Kafka")
+	s = mustRead(t, r, Options{Policies: true, Chain: chain})
+	// What was once known outlasts the next failure.
+	r.errs["Kafka"] = apierrors.NewInternalError(errors.New("again"))
+	again := mustRead(t, r, Options{Policies: true, Chain: chain})
+	if diff := cmp.Diff(ownersOf(s), ownersOf(again)); diff != "" || len(again.Resolve().ByTarget) != 3 {
+		t.Errorf("policies are in force for %d workloads; owners (-before +after):\n%s", len(again.Resolve().ByTarget), diff)
 	}
 }
 
@@ -142,7 +173,7 @@ func TestOwnersThatOwnEachOtherEnd(t *testing.T) {
 		resource("example.com/v1", "App", "a", by("example.com/v1", "App", "b")),
 		resource("example.com/v1", "App", "b", by("example.com/v1", "App", "a")),
 	)
-	if got := len(mustRead(t, r, Options{Chain: NewChain(r)}).Targets[0].Owners); got != maxOwners {
+	if got := len(mustRead(t, r, Options{Chain: NewChain(r, clock.RealClock{})}).Targets[0].Owners); got != maxOwners {
 		t.Errorf("followed %d owners, want %d", got, maxOwners)
 	}
 }
@@ -152,7 +183,7 @@ func TestAPolicyOnAnOperatorsResource(t *testing.T) {
 	policy := &v1alpha1.VerticalPolicy{ObjectMeta: named("kafka")}
 	policy.Spec.Target.Ref = &v1alpha1.WorkloadRef{APIVersion: "kafka.strimzi.io/v1beta2", Kind: "Kafka", Name: "events"}
 	r := holding(append(strimzi(), policy)...)
-	resolved := mustRead(t, r, Options{Policies: true, Chain: NewChain(r)}).Resolve()
+	resolved := mustRead(t, r, Options{Policies: true, Chain: NewChain(r, clock.RealClock{})}).Resolve()
 	got := resolved.Policies[0].Targets
 	if diff := cmp.Diff([]string{"exporter", "kafka"}, []string{got[0].Name, got[1].Name}); diff != "" {
 		t.Errorf("in force for (-want +got):\n%s", diff)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -289,7 +290,7 @@ func readAll(t *testing.T, b *bed) {
 		"from a stripped cache": {cached, Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.options.Policies, tc.options.Chain = true, NewChain(b.client)
+			tc.options.Policies, tc.options.Chain = true, NewChain(b.client, clock.RealClock{})
 			s := mustRead(t, tc.reader, tc.options)
 			if diff := cmp.Diff(shop, described(s)); diff != "" {
 				t.Errorf("targets (-want +got):\n%s", diff)
@@ -355,7 +356,7 @@ func readOneNamespace(t *testing.T, b *bed) {
 		t.Fatal(err)
 	}
 
-	s := mustRead(t, reader, Options{Namespace: "shop", Policies: true, PageSize: 500, Chain: NewChain(reader)})
+	s := mustRead(t, reader, Options{Namespace: "shop", Policies: true, PageSize: 500, Chain: NewChain(reader, clock.RealClock{})})
 	want := strings.Split(strings.Replace(strings.Join(shop, "\n"), ", owned by Tenant shop", "", 1), "\n")
 	if diff := cmp.Diff(want, described(s)); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)

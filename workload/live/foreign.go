@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // describeForeign fills in what the parts of foreign workloads say of them, and
@@ -38,32 +39,35 @@ func (g *gathering) describeForeign() {
 	g.all = slices.DeleteFunc(g.all, func(f *found) bool { return f.foreign && g.byKey[f.WorkloadKey] != f })
 }
 
-// describe takes template, labels and annotations from the newest part, and
-// returns when that was made. It is false where no part is left: a workload
+// describe takes template, labels and annotations from the newest part, and the
+// version of the API by which it was made, and returns when that was made. It is false where no part is left: a workload
 // whose pods have all ended.
 func (f *found) describe() (made time.Time, ok bool) {
+	var part metav1.Object
 	switch {
 	case len(f.replicaSets) > 0:
 		s := slices.MaxFunc(f.replicaSets, byRevision)
 		f.Template, f.Labels, f.Annotations = s.Spec.Template, withoutHashes(s.Labels), s.Annotations
 		f.Replicas = replicasOf(f.replicaSets)
-		made = s.CreationTimestamp.Time
+		part, made = s, s.CreationTimestamp.Time
 	case len(f.jobs) > 0:
 		j := slices.MaxFunc(f.jobs, func(a, b *batchv1.Job) int {
 			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 		})
 		f.Template, f.Labels, f.Annotations = j.Spec.Template, withoutHashes(j.Labels), j.Annotations
 		f.Replicas = j.Spec.Parallelism
-		made = j.CreationTimestamp.Time
+		part, made = j, j.CreationTimestamp.Time
 	case len(f.pods) > 0:
 		p := slices.MaxFunc(f.pods, func(a, b *corev1.Pod) int {
 			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 		})
 		f.Template, f.Labels, f.Annotations = *templateOf(p), withoutHashes(p.Labels), p.Annotations
-		made = p.CreationTimestamp.Time
+		f.FromPod = true
+		part, made = p, p.CreationTimestamp.Time
 	default:
 		return time.Time{}, false
 	}
+	f.APIVersion = metav1.GetControllerOfNoCopy(part).APIVersion
 	return made, true
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/updater"
 	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
@@ -38,6 +39,8 @@ type gathering struct {
 	// is part of; nil for what is left alone.
 	byUID map[types.UID]*found
 	byKey map[history.WorkloadKey]*found
+	// retired has the Rollout that each workload was scaled to nothing for.
+	retired map[history.WorkloadKey]*found
 }
 
 // gather finds the workloads, and whose each pod is.
@@ -47,6 +50,7 @@ func gather(l *lists, unreadable map[string]error) *gathering {
 		unreadable: unreadable,
 		byUID:      make(map[types.UID]*found, len(l.deployments)+len(l.replicaSets)+len(l.jobs)),
 		byKey:      make(map[history.WorkloadKey]*found, len(l.deployments)),
+		retired:    map[history.WorkloadKey]*found{},
 	}
 	for i := range l.deployments {
 		d := &l.deployments[i]
@@ -100,12 +104,12 @@ func (g *gathering) add(kind string, version schema.GroupVersion, meta *metav1.O
 
 // ownerOf is the object's controller, or else its only owner: operators do not
 // always say that they control what they own.
-func ownerOf(meta *metav1.ObjectMeta) *metav1.OwnerReference {
-	if c := metav1.GetControllerOfNoCopy(meta); c != nil {
+func ownerOf(o metav1.Object) *metav1.OwnerReference {
+	if c := metav1.GetControllerOfNoCopy(o); c != nil {
 		return c
 	}
-	if len(meta.OwnerReferences) == 1 {
-		return &meta.OwnerReferences[0]
+	if owners := o.GetOwnerReferences(); len(owners) == 1 {
+		return &owners[0]
 	}
 	return nil
 }
@@ -168,7 +172,7 @@ func (g *gathering) pod(p *corev1.Pod) {
 	case c == nil && letGo(p):
 	case c == nil, groupKind(c) == podKind:
 		f := g.add(workload.KindPod, corev1.SchemeGroupVersion, &p.ObjectMeta, nil, templateOf(p))
-		f.pods = append(f.pods, p)
+		f.pods, f.FromPod = append(f.pods, p), true
 	case groupKind(c) == nodeKind:
 		// A static pod: nothing but the file on its node can change it.
 	default:
@@ -244,11 +248,13 @@ func (g *gathering) listed(kind schema.GroupKind) bool {
 	return (kind.Group == "apps" || kind.Group == "batch") && slices.Contains(workloadKinds, kind.Kind) && g.unreadable[kind.Kind] == nil
 }
 
-// templateOf is what a pod was made from, as far as the pod shows it.
+// templateOf is what a pod was made from, as far as the pod shows it: with the
+// sizes of before we resized it.
 func templateOf(p *corev1.Pod) *corev1.PodTemplateSpec {
+	record, _ := updater.RecordOf(p) // One that cannot be read tells nothing.
 	t := &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: p.Labels, Annotations: p.Annotations},
-		Spec:       p.Spec,
+		Spec:       *record.AsMade(&p.Spec),
 	}
 	t.Spec.NodeName, t.Spec.EphemeralContainers = "", nil
 	return t

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -29,7 +27,7 @@ type lists struct {
 	jobs            []batchv1.Job
 	cronJobs        []batchv1.CronJob
 	hpas            []autoscalingv2.HorizontalPodAutoscaler
-	scaledObjects   []unstructured.Unstructured
+	scaledObjects   []workload.Autoscaler
 	namespaces      []corev1.Namespace
 	limitRanges     []corev1.LimitRange
 	quotas          []corev1.ResourceQuota
@@ -60,7 +58,7 @@ func (l *lister) all(ctx context.Context) *lists {
 	all.hpas = list(ctx, l, workload.KindHPA, func(p *autoscalingv2.HorizontalPodAutoscalerList) []autoscalingv2.HorizontalPodAutoscaler {
 		return p.Items
 	})
-	all.scaledObjects = list(ctx, l, workload.KindScaledObject, func(p *unstructured.UnstructuredList) []unstructured.Unstructured { return p.Items })
+	all.scaledObjects = l.scaledObjects(ctx)
 	all.limitRanges = list(ctx, l, "LimitRange", func(p *corev1.LimitRangeList) []corev1.LimitRange { return p.Items })
 	all.quotas = list(ctx, l, "ResourceQuota", func(p *corev1.ResourceQuotaList) []corev1.ResourceQuota { return p.Items })
 	all.nodes = list(ctx, l, kindNode, func(p *corev1.NodeList) []corev1.Node { return p.Items })
@@ -107,22 +105,27 @@ func list[T, L any, P interface {
 	if l.failed != nil {
 		return nil
 	}
+	all, err := pages(ctx, l.reader, l.options.Namespace, l.options.PageSize, func() P { return new(L) }, items)
+	if err != nil {
+		l.note(kind, err)
+	}
+	return all
+}
+
+// pages lists a kind page by page; a size of 0 is all at once. With an error there
+// is nothing.
+func pages[T any, P client.ObjectList](ctx context.Context, r client.Reader, namespace string, size int64, list func() P, items func(P) []T) ([]T, error) {
 	var all []T
-	for next, size := "", l.options.PageSize; ; {
-		page := P(new(L))
-		if u, ok := any(page).(*unstructured.UnstructuredList); ok {
-			u.SetGroupVersionKind(scaledObjects)
-		}
-		err := l.reader.List(ctx, page, client.InNamespace(l.options.Namespace),
-			client.Limit(size), client.Continue(next), client.UnsafeDisableDeepCopy)
+	for next := ""; ; {
+		page := list()
+		err := r.List(ctx, page, client.InNamespace(namespace), client.Limit(size), client.Continue(next), client.UnsafeDisableDeepCopy)
 		switch {
 		case apierrors.IsResourceExpired(err) && next != "":
 			// Reading took longer than the server keeps the pages.
 			all, next, size = nil, "", 0
 			continue
 		case err != nil:
-			l.note(kind, err)
-			return nil
+			return nil, err
 		}
 		if all == nil {
 			all = items(page)
@@ -130,13 +133,29 @@ func list[T, L any, P interface {
 			all = append(all, items(page)...)
 		}
 		if next = page.GetContinue(); size == 0 || next == "" {
-			return all
+			return all, nil
 		}
 	}
 }
 
-// scaledObjects is the list that KEDA serves, where it is installed.
-var scaledObjects = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObjectList"}
+// scaledObjects are those of KEDA. They bear on a resource that is withheld, and
+// are not worth a Read.
+func (l *lister) scaledObjects(ctx context.Context) []workload.Autoscaler {
+	if l.failed != nil {
+		return nil
+	}
+	var all []workload.Autoscaler
+	var err error
+	if c := l.options.Chain; c != nil {
+		all, err = c.scaledObjects(ctx, l.options.Namespace)
+	} else {
+		all, err = listScaled(ctx, l.reader, l.options.Namespace, l.options.PageSize)
+	}
+	if err != nil {
+		l.unreadable[workload.KindScaledObject] = err
+	}
+	return all
+}
 
 // note keeps what went wrong with a kind.
 func (l *lister) note(kind string, err error) {

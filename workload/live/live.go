@@ -22,7 +22,8 @@ type Snapshot struct {
 	// Autoscalers are what scales each target, by kind and name.
 	Autoscalers map[history.WorkloadKey][]workload.Autoscaler
 	// Unreadable are the kinds that the API server refused to list, such as
-	// "ResourceQuota", with its error. That nothing of such a kind is in the
+	// "ResourceQuota", with its error; ScaledObjects also where they could not be
+	// listed for another reason, and are those of the last time. That nothing of such a kind is in the
 	// snapshot does not mean that there is nothing.
 	Unreadable map[string]error
 
@@ -39,8 +40,8 @@ type Options struct {
 	// PageSize cuts lists into pages of this size, for a reader that asks the API
 	// server. 0 asks for all at once, as a cache wants it: it knows no pages.
 	PageSize int64
-	// Chain follows owners beyond those that are read anyway; nil leaves the
-	// further ones unknown.
+	// Chain reads owners beyond those that are read anyway, the objects of foreign
+	// workloads, and ScaledObjects; nil leaves the former unknown.
 	Chain *Chain
 }
 
@@ -50,14 +51,17 @@ type Options struct {
 // over, and ReplicaSets and pods without a controller. Whatever else controls
 // pods or ReplicaSets is found through them, and is a target as long as it has
 // any: an Argo Rollout, a CloneSet, an operator's own resource. Its labels and
-// annotations are those that it gives its pods or ReplicaSets.
+// annotations are those that it gives its pods or ReplicaSets. Where its object
+// may be read, that says as well whether it is to be left alone, and what its
+// template is.
 //
 // Left alone are pods that have ended, static pods, pods and ReplicaSets whose
 // controller is gone, and pods that a controller made and let go of: to be
 // adopted again, or set aside by somebody who wants to look at them.
 //
-// A kind that may not be listed is said in Unreadable. Everything else that
-// fails is an error, also when neither pods nor workloads may be listed.
+// A kind that may not be listed is said in Unreadable, and an owner that cannot be
+// read for now on the workload, in OwnersFault. Everything else that fails is an
+// error, also when neither pods nor workloads may be listed.
 func Read(ctx context.Context, r client.Reader, o Options) (*Snapshot, error) {
 	l := &lister{reader: r, options: o, unreadable: map[string]error{}}
 	found := l.all(ctx)
@@ -68,6 +72,7 @@ func Read(ctx context.Context, r client.Reader, o Options) (*Snapshot, error) {
 	if err := g.followOwners(ctx, o.Chain); err != nil {
 		return nil, err
 	}
+	g.retire()
 	return g.snapshot(), nil
 }
 

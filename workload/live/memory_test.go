@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,11 +101,27 @@ func (m *memory) Get(_ context.Context, key client.ObjectKey, into client.Object
 	}
 	for _, o := range m.objects[kind] {
 		if o := o.(client.Object); o.GetName() == key.Name && (o.GetNamespace() == "" || o.GetNamespace() == key.Namespace) {
-			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(o).Elem())
-			return nil
+			return answer(o, into)
 		}
 	}
 	return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
+}
+
+// answer gives an object in the form that it was asked for in.
+func answer(o runtime.Object, into client.Object) error {
+	if reflect.TypeOf(o) == reflect.TypeOf(into) {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(o).Elem())
+		return nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return err
+	}
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		u.Object = fields
+		return nil
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into)
 }
 
 func forbidden(kind string) error {

@@ -187,7 +187,7 @@ func TestWhatIsKnownOfAWorkload(t *testing.T) {
 	tier := func(value string) map[string]string { return map[string]string{"tier": value} }
 	ignored := map[string]string{v1alpha1.IgnoreAnnotation: "true"}
 	want := map[string]workload.Target{
-		"CloneSet":   {WorkloadKey: key("CloneSet", "clone"), APIVersion: "apps.kruise.io/v1alpha1", UID: "CloneSet clone", Labels: tier("db")},
+		"CloneSet":   {WorkloadKey: key("CloneSet", "clone"), APIVersion: "apps.kruise.io/v1alpha1", UID: "CloneSet clone", Labels: tier("db"), FromPod: true},
 		"Deployment": {WorkloadKey: key("Deployment", "web"), APIVersion: apps, UID: "Deployment web", Labels: tier("web"), Annotations: ignored, Created: start, Replicas: &two},
 		"Rollout":    {WorkloadKey: key("Rollout", "canary"), APIVersion: argo, UID: "Rollout canary", Labels: tier("web"), Annotations: ignored, Replicas: &five},
 	}

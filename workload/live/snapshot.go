@@ -65,8 +65,12 @@ func (g *gathering) snapshot() *Snapshot {
 	return s
 }
 
-// partOf returns the workload that a ReplicaSet or Job is part of.
+// partOf returns the workload that a ReplicaSet or Job is part of, or that a
+// Deployment was scaled to nothing for.
 func (g *gathering) partOf(namespace string, ref v1alpha1.WorkloadRef) (history.WorkloadKey, bool) {
+	if f := g.retired[history.WorkloadKey{Namespace: namespace, Kind: ref.Kind, Name: ref.Name}]; f != nil {
+		return f.WorkloadKey, true
+	}
 	var uid types.UID
 	switch schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() {
 	case replicaSetKind:
@@ -114,7 +118,7 @@ func (g *gathering) autoscalers() map[history.WorkloadKey][]workload.Autoscaler 
 		note(a)
 	}
 	for i := range g.lists.scaledObjects {
-		a := workload.FromScaledObject(&g.lists.scaledObjects[i])
+		a := g.lists.scaledObjects[i]
 		if !made[a.Namespace+"/"+a.Kind+" "+a.Name] {
 			note(a)
 		}
