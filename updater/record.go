@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 )
 
@@ -311,7 +312,7 @@ func (r *Record) close(steps int, state State, spec *corev1.PodSpec, now time.Ti
 
 // refuse remembers a refusal, in place of an earlier one of the same kind.
 func (r *Record) refuse(f Refusal) {
-	f.Count, f.Message = 1, shortened(f.Message)
+	f.Count, f.Message = 1, shorten.Characters(f.Message, maxMessage)
 	r.Refusals = slices.DeleteFunc(slices.Clone(r.Refusals), func(old Refusal) bool {
 		if old.Resource == f.Resource && old.Reason == f.Reason && old.Node == f.Node {
 			f.Count = old.Count + 1
@@ -330,13 +331,6 @@ func (r *Record) refuse(f Refusal) {
 
 // maxMessage bounds what is kept of a message, in characters.
 const maxMessage = 200
-
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > maxMessage {
-		return string(runes[:maxMessage]) + "…"
-	}
-	return text
-}
 
 // longestPatience is how long something that once failed is left at most: a
 // node's room can come back any time, and six hours are a shift.

@@ -2,7 +2,8 @@ package v1alpha1
 
 import (
 	"slices"
-	"unicode/utf8"
+
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 )
 
 // Bounds of a recommendation's status, as the markers on the types have them.
@@ -25,8 +26,8 @@ const (
 // becomes "…", and lists at their end, except for derivations and kills, of
 // which the last are kept. What it keeps it leaves as it is.
 func (s *VerticalRecommendationStatus) Fit() {
-	s.Summary.CPU = cut(s.Summary.CPU, maxSummary)
-	s.Summary.Memory = cut(s.Summary.Memory, maxSummary)
+	s.Summary.CPU = shorten.Characters(s.Summary.CPU, maxSummary)
+	s.Summary.Memory = shorten.Characters(s.Summary.Memory, maxSummary)
 	s.Containers = first(s.Containers, maxRecommended)
 	s.OOMKills = last(s.OOMKills, maxOOMKills)
 	s.Floors = last(s.Floors, maxFloors)
@@ -38,13 +39,13 @@ func (s *VerticalRecommendationStatus) Fit() {
 func (c *ContainerRecommendation) fit() {
 	c.Derivation = last(c.Derivation, maxSteps)
 	for i := range c.Derivation {
-		c.Derivation[i].Note = cut(c.Derivation[i].Note, maxText)
+		c.Derivation[i].Note = shorten.Characters(c.Derivation[i].Note, maxText)
 	}
 	c.Reasons = first(c.Reasons, maxReasons)
 	c.Advice = cutAll(first(c.Advice, maxAdvice), maxText)
 	c.Runtime.Evidence = cutAll(first(c.Runtime.Evidence, maxEvidence), maxEvidenceText)
 	for i := range c.Withheld {
-		c.Withheld[i].Message = cut(c.Withheld[i].Message, maxText)
+		c.Withheld[i].Message = shorten.Characters(c.Withheld[i].Message, maxText)
 	}
 }
 
@@ -52,17 +53,9 @@ func (c *ContainerRecommendation) fit() {
 func cutAll(texts []string, most int) []string {
 	texts = slices.Clone(texts)
 	for i := range texts {
-		texts[i] = cut(texts[i], most)
+		texts[i] = shorten.Characters(texts[i], most)
 	}
 	return texts
-}
-
-// cut shortens a text to as many characters, as the API server counts them.
-func cut(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
 }
 
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }

@@ -9,7 +9,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 )
 
 // Columns of a file, by their names in the header.
@@ -117,7 +118,7 @@ func (d *decoder) header() error {
 		name := string(cell)
 		if name != columnTime && name != columnCPU && name != columnMemory {
 			return d.fail("unknown column %q in the header; the header is %s,%s,%s, of which one of the last two may be missing",
-				shorten(name), columnTime, columnCPU, columnMemory)
+				shorten.Bytes(name, mostQuoted), columnTime, columnCPU, columnMemory)
 		}
 		if slices.Contains(d.columns, name) {
 			return d.fail("the header has %s twice; keep one", name)
@@ -178,7 +179,7 @@ func (d *decoder) timestamp(cell []byte) error {
 	t, err := strconv.ParseInt(string(cell), 10, 64)
 	switch {
 	case err != nil:
-		return d.fail("%s %q is not a whole number of seconds since 1970", columnTime, shorten(string(cell)))
+		return d.fail("%s %q is not a whole number of seconds since 1970", columnTime, shorten.Bytes(string(cell), mostQuoted))
 	case t < 0:
 		return d.fail("%s %d is before 1970", columnTime, t)
 	case t > maxTimestamp:
@@ -198,20 +199,14 @@ func (d *decoder) value(to *column, row int, name string, cell []byte) error {
 	}
 	v, err := parseNumber(cell)
 	if err != nil {
-		return d.fail("%s %q is not a number; leave the cell empty where there is no sample", name, shorten(string(cell)))
+		return d.fail("%s %q is not a number; leave the cell empty where there is no sample", name, shorten.Bytes(string(cell), mostQuoted))
 	}
 	to.add(row, v)
 	return nil
 }
 
-// shorten keeps a message readable when a cell is not.
-func shorten(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// mostQuoted keeps a message readable when a cell is not, in bytes.
+const mostQuoted = 43
 
 // exactPowers are the powers of ten that a float64 holds exactly.
 var exactPowers = [...]float64{

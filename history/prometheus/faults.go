@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 )
@@ -145,13 +146,8 @@ func describe(e *v1.Error, status int) string {
 
 // firstLine bounds what a proxy's error page adds to a message.
 func firstLine(s string) string {
-	const most = 300
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if len(s) <= most {
-		return s
-	}
-	s = strings.ToValidUTF8(s[:most], "")
-	return s + "…"
+	return shorten.Bytes(s, 300)
 }
 
 // untrusted reports whether the server's certificate was not accepted.

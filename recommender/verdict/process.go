@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 )
 
@@ -263,8 +264,5 @@ func quote(s string) string {
 	const longest = 80
 	quoted := fmt.Sprintf("%q", show(s))
 	quoted = quoted[1 : len(quoted)-1]
-	if len(quoted) > longest {
-		return strings.ToValidUTF8(quoted[:longest], "") + "…"
-	}
-	return quoted
+	return shorten.Bytes(quoted, longest)
 }

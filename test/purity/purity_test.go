@@ -20,7 +20,7 @@ const module = "github.com/plimsoll-dev/plimsoll/"
 // pure are the packages that talk to nothing. A package is added here when it
 // is made, and never taken out.
 var pure = []string{
-	"api/v1alpha1", "api/effective", "history", "recommender", "recommender/verdict", "sizing", "updater", "backtest",
+	"api/v1alpha1", "api/effective", "api/shorten", "history", "recommender", "recommender/verdict", "sizing", "updater", "backtest",
 	"report/chart",
 }
 
