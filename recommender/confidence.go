@@ -7,10 +7,10 @@ import (
 	"github.com/plimsoll-dev/plimsoll/history"
 )
 
-// fullConfidence is how much history makes a recommendation as sure as it
+// FullConfidence is how much history makes a recommendation as sure as it
 // gets: a week has every weekday once. A shorter window is as sure as it can
 // be when all of it was seen.
-const fullConfidence = 7 * 24 * time.Hour
+const FullConfidence = 7 * 24 * time.Hour
 
 // coverSlack is how much of the window may be missing before it is said: a
 // source seldom starts at the very minute. What runs now and then is given a
@@ -20,13 +20,12 @@ const (
 	coverSlackSparse = 24 * time.Hour
 )
 
-// history judges how much was seen, and sets confidence and bounds.
+// history judges how much was seen of each resource, and sets confidence and
+// bounds.
 func (w *work) history(h *history.Container) {
-	seen := max(w.seen(&h.CPU), w.seen(&h.Memory))
-	full := min(w.in.Window, fullConfidence)
-	if full > 0 {
-		w.need.Confidence = min(1, float64(seen)/float64(full))
-	}
+	cpu, memory := w.seen(&h.CPU), w.seen(&h.Memory)
+	seen := max(cpu, memory)
+	w.need.Confidence = w.confidence(seen)
 	slack := coverSlack
 	if samples := max(h.CPU.Count(), h.Memory.Count()); time.Duration(samples)*w.in.Step < seen/2 {
 		slack = coverSlackSparse
@@ -34,16 +33,33 @@ func (w *work) history(h *history.Container) {
 	if seen > 0 && seen < w.in.Window-slack {
 		w.reason(v1alpha1.ReasonWindowNotCovered)
 	}
-	w.need.Decreasable = len(w.in.Faults) == 0 && seen >= w.in.Minimum
-	if seen < w.in.Minimum {
+	if shorter(cpu, memory) < w.in.Minimum {
 		w.reason(v1alpha1.ReasonShortHistory)
 	}
-	w.bounds(&w.need.CPU, w.in.Policy.CPU.MarginPercent)
-	w.bounds(&w.need.Memory, w.in.Policy.Memory.MarginPercent)
+	w.trust(&w.need.CPU, cpu, w.in.Policy.CPU.MarginPercent)
+	w.trust(&w.need.Memory, memory, w.in.Policy.Memory.MarginPercent)
 	w.headroom(&w.need.Memory)
 	if w.trial != nil {
 		w.trialBounds()
 	}
+}
+
+// shorter is the lesser of two times; a resource that was not seen at all is none
+// that is known too briefly.
+func shorter(cpu, memory time.Duration) time.Duration {
+	if cpu == 0 || memory == 0 {
+		return max(cpu, memory)
+	}
+	return min(cpu, memory)
+}
+
+// confidence is how sure a time of history makes, from 0 to 1.
+func (w *work) confidence(seen time.Duration) float64 {
+	full := min(w.in.Window, FullConfidence)
+	if full <= 0 {
+		return 0
+	}
+	return min(1, float64(seen)/float64(full))
 }
 
 // seen is how much time a sketch covers: from its first to its last sample,
@@ -60,15 +76,16 @@ func (w *work) seen(s *history.Sketch) time.Duration {
 // leastConfidence keeps the bounds of a container that was just met finite.
 const leastConfidence = 0.05
 
-// bounds sets the band around a target within which a present size is good
-// enough: the margin to either side, or the least change where that is more,
-// and the wider the less is known. With full confidence, the lower bound is
-// the need without its margin.
-func (w *work) bounds(e *Estimate, marginPercent int) {
+// trust says whether a resource may be lowered, and sets the band around its
+// target within which a present size is good enough: the margin to either side,
+// or the least change where that is more, and the wider the less is known. With
+// full confidence, the lower bound is the need without its margin.
+func (w *work) trust(e *Estimate, seen time.Duration, marginPercent int) {
+	e.Decreasable = len(w.in.Faults) == 0 && seen >= w.in.Minimum
 	if !e.Known {
 		return
 	}
-	half := float64(max(marginPercent, w.in.MinChangePercent)) / 100 / max(w.need.Confidence, leastConfidence)
+	half := float64(max(marginPercent, w.in.MinChangePercent)) / 100 / max(w.confidence(seen), leastConfidence)
 	e.Lower, e.Upper = e.Target/(1+half), e.Target*(1+half)
 }
 

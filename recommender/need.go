@@ -47,11 +47,9 @@ type Input struct {
 // Need is what a container needs, before anything bounds it.
 type Need struct {
 	CPU, Memory Estimate
-	// Confidence is 0 (nothing known) to 1 (a week or the whole window seen).
+	// Confidence is 0 (nothing known) to 1 (a week or the whole window seen), of
+	// the resource that was seen for longer.
 	Confidence float64
-	// Decreasable means that the history is long and whole enough to lower
-	// anything on the strength of it.
-	Decreasable bool
 	// Reasons are what shaped the need, each once.
 	Reasons []v1alpha1.Reason
 	// Derivation is the steps that led to the figures, in order.
@@ -68,7 +66,9 @@ func (n *Need) For(r corev1.ResourceName) *Estimate {
 
 // MayLower says whether a resource may be lowered on the strength of what is
 // known.
-func (n *Need) MayLower(r corev1.ResourceName) bool { return n.Decreasable || n.For(r).Proven }
+func (n *Need) MayLower(r corev1.ResourceName) bool {
+	return n.For(r).Decreasable || n.For(r).Proven
+}
 
 // Estimate is the need of one resource, in cores or bytes. Lower ≤ Target ≤
 // Upper.
@@ -90,6 +90,9 @@ type Estimate struct {
 	LimitFloor float64
 	// Samples is how many samples stand behind the figures.
 	Samples int
+	// Decreasable means that the resource's history is long and whole enough to
+	// lower anything on the strength of it.
+	Decreasable bool
 	// Proven means that the target was tried for long enough to be lowered to,
 	// although little of that is left in the window.
 	Proven bool

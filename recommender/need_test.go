@@ -180,8 +180,10 @@ func TestRecommend(t *testing.T) {
 			about(t, "cpu", need.CPU.Target, tc.cpu)
 			about(t, "memory", need.Memory.Target, tc.memory)
 			about(t, "confidence", need.Confidence, tc.confidence)
-			if need.Decreasable != tc.decreasable {
-				t.Errorf("decreasable %v, want %v", need.Decreasable, tc.decreasable)
+			for r, known := range map[corev1.ResourceName]bool{corev1.ResourceCPU: tc.cpu > 0, corev1.ResourceMemory: tc.memory > 0} {
+				if got := need.MayLower(r); known && got != tc.decreasable {
+					t.Errorf("%s may be lowered: %v, want %v", r, got, tc.decreasable)
+				}
 			}
 			for _, r := range tc.reasons {
 				if !slices.Contains(need.Reasons, r) {
@@ -189,6 +191,48 @@ func TestRecommend(t *testing.T) {
 				}
 			}
 			checkBounds(t, need)
+		})
+	}
+}
+
+// What is known of one resource says nothing of the other.
+func TestAResourceIsLoweredOnItsOwnHistory(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cpu, memory time.Duration // how long each was seen
+		lowers      []corev1.ResourceName
+		short       bool
+	}{
+		"both":               {8 * day, 8 * day, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}, false},
+		"memory for minutes": {8 * day, 20 * time.Minute, []corev1.ResourceName{corev1.ResourceCPU}, true},
+		"CPU for minutes":    {20 * time.Minute, 8 * day, []corev1.ResourceName{corev1.ResourceMemory}, true},
+		"memory not at all":  {8 * day, 0, []corev1.ResourceName{corev1.ResourceCPU}, false},
+		"neither for long":   {day, day, nil, true},
+		"neither at all":     {0, 0, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history.Container{}
+			for ago := 8*day - step; ago >= 0; ago -= step {
+				at := now.Add(-ago).Unix()
+				if ago < tc.cpu {
+					h.AddCPU(at, 1, -1)
+				}
+				if ago < tc.memory {
+					h.Memory.Add(at, 512*mi)
+				}
+			}
+			need := Recommend(input(func(in *Input) { in.History = h }))
+			var lowers []corev1.ResourceName
+			for _, r := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				if need.MayLower(r) {
+					lowers = append(lowers, r)
+				}
+			}
+			if short := slices.Contains(need.Reasons, v1alpha1.ReasonShortHistory); !slices.Equal(lowers, tc.lowers) || short != tc.short {
+				t.Errorf("%v may be lowered, want %v; history is short: %v", lowers, tc.lowers, short)
+			}
+			if wide := need.Memory.Upper > 2*need.Memory.Target; need.Memory.Known && wide != (tc.memory < time.Hour) {
+				t.Errorf("memory is good enough up to %v, for a target of %v", need.Memory.Upper, need.Memory.Target)
+			}
 		})
 	}
 }

@@ -218,7 +218,7 @@ func TestAGapOfDaysIsForgivenButNotForgotten(t *testing.T) {
 	extend(in.History, day, 0, level(0.3))
 	in.History.Retain(now.Add(-8 * day))
 	need := Recommend(in)
-	if need.Decreasable {
+	if need.MayLower("memory") {
 		t.Error("a day of history lowers memory")
 	}
 	if !need.MayLower("cpu") {

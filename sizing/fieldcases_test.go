@@ -300,7 +300,7 @@ func TestB32HeapsAreReadOnce(t *testing.T) {
 func TestB38PodLimitRangeScalesEverythingAlike(t *testing.T) {
 	main, side := asks("main", "1", "700Mi", "1", "700Mi"), asks("side", "1", "200Mi", "1", "200Mi")
 	estimate := func(lower, target, upper float64) recommender.Need {
-		return recommender.Need{Decreasable: true, Memory: recommender.Estimate{Known: true, Lower: lower * mi, Target: target * mi, Upper: upper * mi}}
+		return recommender.Need{Memory: recommender.Estimate{Known: true, Decreasable: true, Lower: lower * mi, Target: target * mi, Upper: upper * mi}}
 	}
 	policy := effective.Resolve(bare()).Container("main")
 	pod := Pod{

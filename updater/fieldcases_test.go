@@ -383,7 +383,7 @@ func TestB38APodLimitRangeIsMetOnce(t *testing.T) {
 		{Type: corev1.LimitTypePod, Max: asks("", "", "1Gi").Resources.Requests},
 	}}}}
 	need := func(lower, target, upper float64) recommender.Need {
-		return recommender.Need{Decreasable: true, Memory: recommender.Estimate{Known: true, Lower: lower * mi, Target: target * mi, Upper: upper * mi}}
+		return recommender.Need{Memory: recommender.Estimate{Known: true, Decreasable: true, Lower: lower * mi, Target: target * mi, Upper: upper * mi}}
 	}
 	policy := effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace}).Container("main")
 	toFit := sizing.Pod{Template: p.Spec.DeepCopy(), Replicas: 1, LimitRanges: ranges, Containers: []sizing.Container{
