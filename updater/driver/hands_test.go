@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -22,6 +23,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/load"
 	"github.com/plimsoll-dev/plimsoll/test/simkubelet"
 	"github.com/plimsoll-dev/plimsoll/updater"
+	"github.com/plimsoll-dev/plimsoll/updater/survey"
 )
 
 func TestTheSwitchAllLetsNothingBeWritten(t *testing.T) {
@@ -348,11 +350,14 @@ func TestAModeThatLeavesPodsAloneWritesNothing(t *testing.T) {
 }
 
 func TestANoteFitsAnEvent(t *testing.T) {
-	if got := shortened(strings.Repeat("→", 2000)); len(got) > 1024 || !strings.HasSuffix(got, "→…") {
-		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-8:])
-	}
-	if got := shortened("short"); got != "short" {
-		t.Errorf("%q", got)
+	recorder := events.NewFakeRecorder(2)
+	told := &turn{Driver: &Driver{Options: Options{Events: recorder}}, w: &survey.Workload{Owner: &v1alpha1.VerticalPolicy{}}}
+	told.event(&corev1.Pod{}, corev1.EventTypeNormal, v1alpha1.ReasonAtTarget, "Resize", strings.Repeat("→", 2000))
+	for range 2 { // Of the pod, and of its policy.
+		_, note, _ := strings.Cut(<-recorder.Events, string(v1alpha1.ReasonAtTarget)+" ")
+		if len(note) > 1024 || !strings.HasSuffix(note, "→…") {
+			t.Errorf("the note has %d bytes and ends in %q", len(note), note[len(note)-8:])
+		}
 	}
 }
 

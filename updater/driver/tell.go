@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/updater"
 	"github.com/plimsoll-dev/plimsoll/updater/executor"
@@ -75,20 +76,11 @@ func worthSaying(r v1alpha1.Reason) bool {
 
 // event is made on the pod and on its policy, if there still is one.
 func (t *turn) event(pod *corev1.Pod, kind string, reason v1alpha1.Reason, action, note string) {
-	t.Events.Eventf(pod, t.w.Owner, kind, string(reason), action, "%s", shortened(note))
+	t.Events.Eventf(pod, t.w.Owner, kind, string(reason), action, "%s", shorten.Note(note))
 	if t.w.Owner == nil {
 		return
 	}
-	t.Events.Eventf(t.w.Owner, pod, kind, string(reason), action, "%s", shortened("pod "+pod.Name+": "+note))
-}
-
-// shortened is a note of at most the 1024 bytes that the API server takes.
-func shortened(note string) string {
-	const most = 1000
-	if len(note) > most {
-		return strings.ToValidUTF8(note[:most], "") + "…"
-	}
-	return note
+	t.Events.Eventf(t.w.Owner, pod, kind, string(reason), action, "%s", shorten.Note("pod "+pod.Name+": "+note))
 }
 
 func changes(took []updater.Change, intent *updater.Intent) string {
