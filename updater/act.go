@@ -291,18 +291,14 @@ func (d Decision) Refused(in Input, reason v1alpha1.Reason, message string) (Rec
 	return p.record, nil
 }
 
-// refuse remembers what a step asked for and could not have.
+// refuse remembers what a step asked for and could not have: what the message
+// names of it, so that the rest is not barred with it.
 func (p *plan) refuse(s Step, reason v1alpha1.Reason, message string, before, after *corev1.PodSpec) {
-	for _, r := range sizing.Resources {
-		other := reason == v1alpha1.ReasonStaticCPUManager && r != corev1.ResourceCPU ||
-			reason == v1alpha1.ReasonStaticMemoryManager && r != corev1.ResourceMemory
-		if !s.has(r) || other {
-			continue
-		}
+	for _, r := range s.refused(reason, message) {
 		from, has := totals(before, r), totals(&p.in.Pod.Spec, r)
 		free, _ := p.free(r)
 		p.record.refuse(Refusal{
-			At: p.now, Node: p.in.Pod.Spec.NodeName, Resource: r, Reason: reason, Message: message,
+			At: p.now, Node: p.in.Pod.Spec.NodeName, NodeUID: p.in.Node.UID, Resource: r, Reason: reason, Message: message,
 			From: from, To: totals(after, r), Allocatable: of(r, p.in.Node.Allocatable),
 			// Its own claim is not what keeps a pod from its room.
 			Free: max(free+max(has.Request-from.Request, 0), 0),

@@ -1,9 +1,12 @@
 package updater
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/sizing"
@@ -12,6 +15,8 @@ import (
 // Node is where the pod runs.
 type Node struct {
 	Name string `json:"name,omitempty"`
+	// UID tells it from another node of the same name; empty is not known.
+	UID types.UID `json:"uid,omitempty"`
 	// Allocatable is what it has for all pods; zero fields are not known, and
 	// bound nothing.
 	Allocatable sizing.Capacity `json:"allocatable"`
@@ -31,7 +36,7 @@ type Node struct {
 // have ended, hold nothing.
 func NodeOf(node *corev1.Node, pods []*corev1.Pod) Node {
 	n := Node{
-		Name: node.Name, OS: node.Labels[corev1.LabelOSStable],
+		Name: node.Name, UID: node.UID, OS: node.Labels[corev1.LabelOSStable],
 		Allocatable: sizing.Capacity{
 			CPUMilli:    sizing.Amount(corev1.ResourceCPU, node.Status.Allocatable),
 			MemoryBytes: sizing.Amount(corev1.ResourceMemory, node.Status.Allocatable),
@@ -115,4 +120,41 @@ func InfeasibleReason(message string) v1alpha1.Reason {
 		}
 	}
 	return v1alpha1.ReasonResizeInfeasible
+}
+
+// refused are the resources of a step that a refusal is about. A step is refused
+// as a whole, and the message says what for; where it does not, all count.
+func (s Step) refused(reason v1alpha1.Reason, message string) []corev1.ResourceName {
+	var all, named []corev1.ResourceName
+	for _, r := range sizing.Resources {
+		if !s.has(r) {
+			continue
+		}
+		all = append(all, r)
+		if names(reason, message, r) {
+			named = append(named, r)
+		}
+	}
+	if len(named) > 0 {
+		return named
+	}
+	return all
+}
+
+// names says whether a refusal names a resource. What stands in quotes are names
+// of pods and nodes.
+func names(reason v1alpha1.Reason, message string, r corev1.ResourceName) bool {
+	switch reason {
+	case v1alpha1.ReasonStaticCPUManager:
+		return r == corev1.ResourceCPU
+	case v1alpha1.ReasonStaticMemoryManager:
+		return r == corev1.ResourceMemory
+	}
+	for i, part := range strings.Split(message, `"`) {
+		words := strings.FieldsFunc(strings.ToLower(part), func(c rune) bool { return !unicode.IsLetter(c) })
+		if i%2 == 0 && (slices.Contains(words, string(r)) || r == corev1.ResourceMemory && slices.Contains(words, "swap")) {
+			return true
+		}
+	}
+	return false
 }

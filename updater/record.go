@@ -128,8 +128,11 @@ type Cut struct {
 
 // Refusal is a size that could not be had.
 type Refusal struct {
-	At       time.Time           `json:"at"`
-	Node     string              `json:"node"`
+	At   time.Time `json:"at"`
+	Node string    `json:"node"`
+	// NodeUID tells one node from another of the same name; empty where it was
+	// not known.
+	NodeUID  types.UID           `json:"nodeUID,omitempty"`
 	Resource corev1.ResourceName `json:"resource"`
 	Reason   v1alpha1.Reason     `json:"reason"`
 	Message  string              `json:"message,omitempty"`

@@ -113,7 +113,9 @@ func limitRangesAdmit(p *plan) ruling {
 			break
 		}
 		v := broken[0]
-		concerned := func(l *line) bool { return l.resource == v.Resource && (v.Container == "" || v.Container == l.container.Name) }
+		concerned := func(l *line) bool {
+			return l.resource == v.Resource && (v.Container == "" || v.Container == l.container.Name)
+		}
 		if !p.refuseWhere(concerned, v) {
 			p.refuseWhere(func(*line) bool { return true }, v)
 		}

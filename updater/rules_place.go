@@ -374,9 +374,11 @@ func (p *plan) over(f *Refusal) bool {
 	if !f.Until.IsZero() && !p.now.Before(f.Until) {
 		return true
 	}
-	all := of(f.Resource, p.in.Node.Allocatable)
-	if f.Allocatable > 0 && all > 0 && all != f.Allocatable && !f.whatever() {
+	if f.NodeUID != "" && p.in.Node.UID != "" && f.NodeUID != p.in.Node.UID {
 		return true // Another node, by the same name.
+	}
+	if all := of(f.Resource, p.in.Node.Allocatable); all > 0 && all != f.Allocatable && !f.whatever() && (f.Allocatable > 0 || f.Until.IsZero()) {
+		return true // The node has changed, or what it has is known by now.
 	}
 	left, known := p.free(f.Resource)
 	return f.Reason == v1alpha1.ReasonResizeDeferred && known && left > f.Free
