@@ -39,7 +39,13 @@ func sameContainer(a, b *v1alpha1.ContainerRecommendation, minChangePercent int)
 	return a.Container == b.Container && sameAmounts(a.Current, b.Current) &&
 		a.Runtime.Name == b.Runtime.Name && a.Runtime.CPU == b.Runtime.CPU && a.Runtime.Memory == b.Runtime.Memory &&
 		slices.EqualFunc(a.Withheld, b.Withheld, func(a, b v1alpha1.Withheld) bool { return a.Resource == b.Resource && a.Reason == b.Reason }) &&
-		!moved(a, b, minChangePercent)
+		carried(a) == carried(b) && !moved(a, b, minChangePercent)
+}
+
+// carried says that figures stand though too little is known now, so that nothing
+// is lowered on the strength of them.
+func carried(c *v1alpha1.ContainerRecommendation) bool {
+	return slices.Contains(c.Reasons, v1alpha1.ReasonCarried)
 }
 
 func sameAmounts(a, b v1alpha1.ResourceAmounts) bool {

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,6 +113,9 @@ type Container struct {
 	Round   v1alpha1.Rounding   `json:"rounding,omitempty"`
 	Cores   int64               `json:"coreMultiple,omitempty"`
 	Whole   v1alpha1.WholeCores `json:"wholeCores,omitempty"`
+	// Carried means that its figures stand though too little is known now: nothing
+	// is lowered on the strength of them.
+	Carried bool `json:"carried,omitempty"`
 }
 
 // Want is what one container should have of one resource, in milli-CPU or
@@ -169,6 +173,7 @@ func TargetOf(status v1alpha1.VerticalRecommendationStatus, p effective.Policy) 
 		to := Container{
 			Name: c.Container, Runtime: values.Runtime, Adjust: values.Adjust,
 			Round: values.Rounding, Cores: values.CoreMultiple, Whole: values.WholeCores,
+			Carried: slices.Contains(c.Reasons, v1alpha1.ReasonCarried),
 		}
 		if name := c.Runtime.Name; to.Runtime == v1alpha1.RuntimeAuto && name != "" && name != v1alpha1.RuntimeGeneric {
 			to.Runtime = name // It may rest on metrics, which the pod does not show.

@@ -2,6 +2,7 @@ package updater
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -145,6 +146,32 @@ func TestThePlanLeavesItsInputAlone(t *testing.T) {
 	}
 	if after, err := json.Marshal(in); err != nil || string(after) != string(before) {
 		t.Errorf("the input has changed: %v\n%s\n%s", err, before, after)
+	}
+}
+
+// A recommendation that stands though its history is gone is good enough to raise
+// something, and not to lower it.
+func TestOnCarriedFiguresAContainerOnlyGrows(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reasons []v1alpha1.Reason
+		want    string
+	}{
+		"known":   {nil, "app cpu 500m → 800m, app memory 512Mi → 384Mi"},
+		"carried": {[]v1alpha1.Reason{v1alpha1.ReasonCarried}, "app cpu 500m → 800m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := v1alpha1.ContainerRecommendation{Container: "app", Reasons: tc.reasons}
+			c.Target.Requests = amounts("800m", "384Mi")
+			c.Lower, c.Upper = c.Target.Requests, c.Target.Requests
+			in := input(pod(asks("app", "500m", "512Mi")))
+			in.Target.Containers = TargetOf(v1alpha1.VerticalRecommendationStatus{Containers: []v1alpha1.ContainerRecommendation{c}},
+				effective.Resolve(v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace})).Containers
+			d := Plan(in)
+			held := slices.ContainsFunc(d.Held, func(h Held) bool { return h.Reason == v1alpha1.ReasonCarried })
+			if describe(d.Steps) != tc.want || held != (tc.reasons != nil) {
+				t.Errorf("%s %s: %s, held %+v; want %s", d.Action, d.Reason, describe(d.Steps), d.Held, tc.want)
+			}
+		})
 	}
 }
 

@@ -13,6 +13,14 @@ func enoughHistory(p *plan) ruling {
 	if !p.in.Target.EnoughHistory {
 		p.lowerNothing(Wait, v1alpha1.ReasonShortHistory, "history is shorter than the policy's minimumDays")
 	}
+	for i := range p.lines {
+		l := &p.lines[i]
+		if !l.target.Carried || l.rollback || !l.lowers() {
+			continue
+		}
+		l.noLower()
+		p.hold(l, Wait, v1alpha1.ReasonCarried, time.Time{}, "too little is known of the container now, and what was recommended before stands")
+	}
 	return ruling{}
 }
 
