@@ -4,7 +4,6 @@ package recommend
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"testing"
 
@@ -68,17 +67,17 @@ func TestThreePoliciesWithPrometheus(t *testing.T) {
 	flags := []string{"--config", config, "--interval", "10s"}
 	controller := running.Start(t, b.Cluster, flags...)
 
-	all := []*v1alpha1.VerticalRecommendation{
-		recommendation(byRef, "deployment-ref"), recommendation(byRef, "deployment-selected"), recommendation(everywhere, "deployment-everywhere"),
+	all := []*recommended{
+		of(t, b, byRef, "ref"), of(t, b, byRef, "selected"), of(t, b, everywhere, "everywhere"),
 	}
 	for _, r := range all {
-		await(t, b, r, "to ask for what is burnt", asksForWhatIsBurnt)
+		r.await(t, "to ask for what is burnt", r.asksForWhatIsBurnt)
 	}
 
 	b.Prometheus.Shut()
 	for _, r := range all {
 		before := r.Status.Containers[0].Target
-		await(t, b, r, "to say that Prometheus is out of reach", func(r *v1alpha1.VerticalRecommendation) bool {
+		r.await(t, "to say that Prometheus is out of reach", func(r *v1alpha1.VerticalRecommendation) bool {
 			c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionHistoryAvailable)
 			return c != nil && c.Status == metav1.ConditionFalse && c.Reason == string(v1alpha1.ReasonSourceUnreachable)
 		})
@@ -88,8 +87,8 @@ func TestThreePoliciesWithPrometheus(t *testing.T) {
 	}
 	b.Prometheus.Open(t)
 	for _, r := range all {
-		await(t, b, r, "to say that Prometheus answers", func(r *v1alpha1.VerticalRecommendation) bool {
-			return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionHistoryAvailable) && asksForWhatIsBurnt(r)
+		r.await(t, "to say that Prometheus answers", func(now *v1alpha1.VerticalRecommendation) bool {
+			return meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionHistoryAvailable) && r.asksForWhatIsBurnt(now)
 		})
 	}
 
@@ -97,7 +96,7 @@ func TestThreePoliciesWithPrometheus(t *testing.T) {
 	running.Start(t, b.Cluster, flags...).AwaitCycles(3)
 	for _, r := range all {
 		before := r.ResourceVersion
-		if get(t, b, r); r.ResourceVersion != before {
+		if r.get(t); r.ResourceVersion != before {
 			t.Errorf("%s was written again by a controller that knows nothing new: %+v", r.Name, r.Status.Conditions)
 		}
 	}
@@ -113,14 +112,14 @@ func TestMetricsServerAsTheSource(t *testing.T) {
 	})
 	flags := []string{"--interval", "10s", "--config", b.Config(t, "sources:\n- name: metrics-server\n  metricsServer: {everySeconds: 15}\n")}
 	controller := running.Start(t, b.Cluster, flags...)
-	web := recommendation(namespace, "deployment-web")
-	await(t, b, web, "to ask for what is burnt", asksForWhatIsBurnt)
+	web := of(t, b, namespace, "web")
+	web.await(t, "to ask for what is burnt", web.asksForWhatIsBurnt)
 
 	// What was sampled survives an end in good order.
 	controller.Stop()
 	running.Start(t, b.Cluster, flags...).AwaitCycles(2)
 	before := web.Status.Containers[0].Target
-	if get(t, b, web); !sameTarget(before, web.Status.Containers[0].Target) {
+	if web.get(t); !sameTarget(before, web.Status.Containers[0].Target) {
 		t.Errorf("the target went from %v to %v with the restart", before, web.Status.Containers[0].Target)
 	}
 	if got := web.Status.Containers[0].Samples.CPU; got == 0 {
@@ -140,34 +139,55 @@ func quickly() v1alpha1.PolicySpec {
 	}
 }
 
+// recommended is a deployment of one pod with its recommendation as last seen.
+type recommended struct {
+	*v1alpha1.VerticalRecommendation
+	bed   *running.Bed
+	meter *meter
+}
+
+// of measures what a deployment uses from now on.
+func of(t *testing.T, b *running.Bed, namespace, name string) *recommended {
+	t.Helper()
+	return &recommended{
+		VerticalRecommendation: &v1alpha1.VerticalRecommendation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployment-" + name}},
+		bed:                    b,
+		meter:                  measure(t, b, namespace, name),
+	}
+}
+
 // asksForWhatIsBurnt says whether the target is what the load program uses. CPU
 // has a fifth of it as tolerance, and memory some for the program itself.
-func asksForWhatIsBurnt(r *v1alpha1.VerticalRecommendation) bool {
-	if len(r.Status.Containers) == 0 {
+func (r *recommended) asksForWhatIsBurnt(now *v1alpha1.VerticalRecommendation) bool {
+	if len(now.Status.Containers) == 0 {
 		return false
 	}
-	target := r.Status.Containers[0].Target.Requests
-	return target.CPU != nil && target.Memory != nil &&
-		math.Abs(target.CPU.AsApproximateFloat64()-burnt) < burnt/5 &&
-		target.Memory.AsApproximateFloat64() >= held && target.Memory.AsApproximateFloat64() < held+40*mi
+	target := now.Status.Containers[0].Target.Requests
+	least, most, ok := r.meter.burnt()
+	if !ok || target.CPU == nil || target.Memory == nil {
+		return false
+	}
+	cpu, memory := target.CPU.AsApproximateFloat64(), target.Memory.AsApproximateFloat64()
+	return cpu > 0.8*least && cpu < 1.2*most && memory >= held && memory < held+40*mi
+}
+
+func (r *recommended) await(t *testing.T, what string, holds func(*v1alpha1.VerticalRecommendation) bool) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s has burnt %s over %v", r.Name, r.meter, window)
+		}
+	})
+	running.Await(t, r.bed, r.VerticalRecommendation, &v1alpha1.VerticalRecommendationList{}, what, holds)
+}
+
+func (r *recommended) get(t *testing.T) {
+	t.Helper()
+	if err := r.bed.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r.VerticalRecommendation); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func sameTarget(a, b v1alpha1.ResourceAmounts) bool {
 	return a.Requests.CPU.Cmp(*b.Requests.CPU) == 0 && a.Requests.Memory.Cmp(*b.Requests.Memory) == 0
-}
-
-func recommendation(namespace, name string) *v1alpha1.VerticalRecommendation {
-	return &v1alpha1.VerticalRecommendation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
-
-func await(t *testing.T, b *running.Bed, r *v1alpha1.VerticalRecommendation, what string, holds func(*v1alpha1.VerticalRecommendation) bool) {
-	t.Helper()
-	running.Await(t, b, r, &v1alpha1.VerticalRecommendationList{}, what, holds)
-}
-
-func get(t *testing.T, b *running.Bed, r *v1alpha1.VerticalRecommendation) {
-	t.Helper()
-	if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
-		t.Fatal(err)
-	}
 }
