@@ -114,17 +114,18 @@ func lowerFirst(s string) string {
 }
 
 // restart: the kubelet restarts a container when a resource with the policy
-// RestartContainer changes in any way. One that is down anyhow may be started
-// anew.
+// RestartContainer changes in any way. One that is down is not restarted for it,
+// but starts with its new size.
 func restart(p *plan) ruling {
 	for i := range p.lines {
 		l := &p.lines[i]
 		if !l.active() || !l.restartsFor() {
 			continue
 		}
-		status := statusOf(p.in.Pod, l.container.Name, l.init)
-		down := status != nil && status.State.Running == nil
-		if down || p.mayRestart() && !p.in.Workload.Batch {
+		if stopped(statusOf(p.in.Pod, l.container.Name, l.init)) {
+			continue
+		}
+		if p.mayRestart() && !p.in.Workload.Batch {
 			l.restart = true
 			continue
 		}
@@ -143,6 +144,16 @@ func restart(p *plan) ruling {
 		p.hold(l, action, v1alpha1.ReasonRestartNotAllowed, p.in.Restart.Until, "its resizePolicy restarts the container; %s", note)
 	}
 	return ruling{}
+}
+
+// stopped says whether a container has ended. One that is only starting may run
+// before the kubelet sees the change.
+func stopped(status *corev1.ContainerStatus) bool {
+	if status == nil {
+		return false
+	}
+	waiting := status.State.Waiting
+	return status.State.Terminated != nil || waiting != nil && waiting.Reason == "CrashLoopBackOff"
 }
 
 func batch(p *plan) ruling {
