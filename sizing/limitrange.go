@@ -94,6 +94,35 @@ func Adds(ranges []corev1.LimitRange, has corev1.ResourceRequirements) []corev1.
 	return slices.Sorted(maps.Keys(added))
 }
 
+// Defaulted is a copy of a template with what its pods are given where it says
+// nothing: a request from its limit, and what the LimitRanges add of CPU and
+// memory.
+func Defaulted(spec *corev1.PodSpec, ranges []corev1.LimitRange) *corev1.PodSpec {
+	with := spec.DeepCopy()
+	for _, containers := range [][]corev1.Container{with.Containers, with.InitContainers} {
+		for i := range containers {
+			of := &containers[i].Resources
+			for _, r := range Resources {
+				u := unitOf(r)
+				given := containerBounds(ranges, u).withDefaults(u.pairOf(*of))
+				fill(&of.Requests, r, given.Request)
+				fill(&of.Limits, r, given.Limit)
+			}
+		}
+	}
+	return with
+}
+
+func fill(list *corev1.ResourceList, r corev1.ResourceName, value *int64) {
+	if value == nil || Amount(r, *list) > 0 {
+		return
+	}
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[r] = Quantity(r, *value)
+}
+
 // withinRatio raises a request, where a LimitRange bounds the ratio of limit to
 // request. Lowering the limit instead could starve the container.
 func (l *line) withinRatio(request, limit int64) int64 {

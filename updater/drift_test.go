@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
 func TestDriftNamesGitLiveAndTarget(t *testing.T) {
@@ -20,6 +22,21 @@ func TestDriftNamesGitLiveAndTarget(t *testing.T) {
 	text, err := got.Encode()
 	if err != nil || text != `[{"container":"app","cpu":{"template":{"request":"500m","limit":"1"},"live":{"request":"300m","limit":"1"},"target":{"request":"250m","limit":"1"}}}]` {
 		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestWhatTheNamespaceAddsIsNoDrift(t *testing.T) {
+	defaults := []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		Type: corev1.LimitTypeContainer, DefaultRequest: asks("", "100m", "128Mi").Resources.Requests, Default: asks("", "", "256Mi").Resources.Requests,
+	}}}}}
+	template := sizing.Defaulted(&corev1.PodSpec{Containers: []corev1.Container{asks("app"), asks("side", "", "", "1", "1Gi")}}, defaults)
+	if got := DriftOf(template, pod(asks("app", "100m", "128Mi", "", "256Mi"), asks("side", "1", "1Gi", "1", "1Gi")), nil); len(got) > 0 {
+		t.Errorf("as the namespace has it: %+v", got)
+	}
+	got := DriftOf(template, pod(asks("app", "300m", "128Mi", "", "256Mi"), asks("side", "1", "1Gi", "1", "1Gi")), nil)
+	want := Drift{{Container: "app", CPU: &ResourceDrift{Template: Figures{Request: "100m"}, Live: Figures{Request: "300m"}}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a request that was raised since (-want +got):\n%s", diff)
 	}
 }
 

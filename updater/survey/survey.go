@@ -20,6 +20,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/report/vrec"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/updater"
 	"github.com/plimsoll-dev/plimsoll/workload"
 )
@@ -93,6 +94,9 @@ func (s *Surveyor) Workload(ctx context.Context, r *v1alpha1.VerticalRecommendat
 		return nil, fmt.Errorf("listing the pods of %s: %w", w.Key(), err)
 	}
 	if s.OnlyToAct && !w.Concerned() {
+		if w.AnnotateOwner { // Drift is told of all the same.
+			return w, s.readSpace(ctx, w)
+		}
 		return w, nil
 	}
 	for _, p := range w.Pods {
@@ -248,7 +252,8 @@ var NoRestart = updater.Grant{
 	Reason: v1alpha1.ReasonRestartNotAllowed, Note: "changes that restart a container are not made by this version",
 }
 
-// Template is the pod as the workload writes it, as far as sizes go.
+// Template is the pod as the workload writes it, as far as sizes go, with what
+// the namespace adds to it.
 func (w *Workload) Template() *corev1.PodSpec {
 	spec := &corev1.PodSpec{}
 	for i := range w.Recommendation.Status.Containers {
@@ -257,7 +262,7 @@ func (w *Workload) Template() *corev1.PodSpec {
 		one.Resources.Requests, one.Resources.Limits = list(c.Current.Requests), list(c.Current.Limits)
 		spec.Containers = append(spec.Containers, one)
 	}
-	return spec
+	return sizing.Defaulted(spec, w.space.LimitRanges)
 }
 
 func list(a v1alpha1.Amounts) corev1.ResourceList {

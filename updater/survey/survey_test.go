@@ -217,6 +217,27 @@ func TestThePlaceOfPodsThatAreLeftAloneIsNotRead(t *testing.T) {
 	}
 }
 
+// Of pods that are left alone the owner still tells of drift, and what the
+// namespace gives a pod is none.
+func TestTheTemplateHasWhatTheNamespaceAdds(t *testing.T) {
+	spec := v1alpha1.PolicySpec{Mode: v1alpha1.ModeRecommend, GitOps: v1alpha1.GitOps{AnnotateWorkloads: v1alpha1.AnnotateAlways}}
+	p := newPlace(t, spec, newPod("web-0"))
+	defaults := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "defaults"}}
+	defaults.Spec.Limits = []corev1.LimitRangeItem{{
+		Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+	}}
+	if err := p.Reader.(client.Client).Create(t.Context(), defaults); err != nil {
+		t.Fatal(err)
+	}
+	w, err := (&Surveyor{Cluster: p, OnlyToAct: true}).Workload(t.Context(), recommendation(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Template().Containers[0].Resources.Requests.Cpu().String(); got != "100m" {
+		t.Errorf("the template asks for %s, want 100m", got)
+	}
+}
+
 // What a kubelet refused one pod, it would refuse its neighbours.
 func TestAStaticManagerIsKnownByWhatItRefused(t *testing.T) {
 	one, other := newPod("web-0"), newPod("web-1")
