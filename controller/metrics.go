@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 )
 
@@ -52,6 +53,7 @@ type Metrics struct {
 	lastCycle    prometheus.Gauge
 	workloads    *prometheus.GaugeVec
 	historyAge   *prometheus.GaugeVec
+	without      *prometheus.GaugeVec
 	historyBytes prometheus.Gauge
 	loadSeconds  *prometheus.HistogramVec
 	loaded       *prometheus.CounterVec
@@ -60,6 +62,7 @@ type Metrics struct {
 	queries      *prometheus.CounterVec
 	querySeconds *prometheus.HistogramVec
 	writes       *prometheus.CounterVec
+	unwritten    *prometheus.CounterVec
 	sizes        *sizeGauges // nil where they were not asked for
 }
 
@@ -79,7 +82,10 @@ func NewMetrics(reg prometheus.Registerer, o MetricsOptions) *Metrics {
 			"When the last pass that succeeded ended, in seconds since 1970; 0 before the first.").WithLabelValues(),
 		workloads: f.gauges("plimsoll_workloads",
 			"Workloads that a policy targets, by what became of them: Recommended, NoData, Ignored or Invalid.", "state"),
-		historyAge: f.gauges("plimsoll_history_age_seconds", "How far what is known of usage lags the present.", "source"),
+		historyAge: f.gauges("plimsoll_history_age_seconds",
+			"How far what is known of usage lags the present, of the workload that is furthest behind; where nothing was ever read, since that was tried.", "source"),
+		without: f.gauges("plimsoll_workloads_without_history",
+			"Workloads of which the source did not give all that was asked for the last time, by reason (docs/reasons.md).", "source", "reason"),
 		historyBytes: f.gauges("plimsoll_history_bytes",
 			"Memory that the history of all workloads takes, without what the runtime adds.").WithLabelValues(),
 		loadSeconds: f.histograms("plimsoll_history_load_seconds",
@@ -95,6 +101,8 @@ func NewMetrics(reg prometheus.Registerer, o MetricsOptions) *Metrics {
 		querySeconds: f.histograms("plimsoll_source_query_seconds",
 			"How long a source took to answer a query, or to fail.", prometheus.ExponentialBuckets(0.005, 2.5, 12), "source"),
 		writes: f.counters("plimsoll_api_writes_total", "Objects written to the API server, by kind.", "kind"),
+		unwritten: f.counters("plimsoll_api_write_failures_total",
+			"Objects that the API server did not take, by kind and its reason; each is tried again, less and less often.", "kind", "reason"),
 	}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
@@ -138,10 +146,33 @@ func (m *Metrics) Workloads(byState map[string]int) {
 	}
 }
 
-// HistoryAge sets how far what is known from a source lags the present.
-func (m *Metrics) HistoryAge(source string, seconds float64) {
-	if m != nil {
+// HistoryAges sets how far what is known from each source lags the present, in
+// seconds. A source that is not named is not in use, and has no gauge.
+func (m *Metrics) HistoryAges(bySource map[string]float64) {
+	if m == nil {
+		return
+	}
+	m.historyAge.Reset()
+	for source, seconds := range bySource {
 		m.historyAge.WithLabelValues(source).Set(seconds)
+	}
+}
+
+// shortOf is a source that did not give all that was asked for, and why.
+type shortOf struct {
+	source string
+	reason v1alpha1.Reason
+}
+
+// WithoutHistory sets how many workloads a source gave less than all of. What is
+// not named has no gauge.
+func (m *Metrics) WithoutHistory(workloads map[shortOf]int) {
+	if m == nil {
+		return
+	}
+	m.without.Reset()
+	for of, n := range workloads {
+		m.without.WithLabelValues(of.source, string(of.reason)).Set(float64(n))
 	}
 }
 
@@ -188,6 +219,13 @@ func (m *Metrics) Queried(source, outcome string, seconds float64) {
 func (m *Metrics) Written(kind string) {
 	if m != nil {
 		m.writes.WithLabelValues(kind).Inc()
+	}
+}
+
+// NotWritten counts an object of this kind that the API server did not take.
+func (m *Metrics) NotWritten(kind, reason string) {
+	if m != nil {
+		m.unwritten.WithLabelValues(kind, reason).Inc()
 	}
 }
 

@@ -30,13 +30,15 @@ func sayAll(m *Metrics) {
 	m.CycleDone(2, nil)
 	m.CycleDone(3, errors.New("no"))
 	m.Workloads(map[string]int{StateRecommended: 7, StateNoData: 1})
-	m.HistoryAge("prometheus", 90)
+	m.HistoryAges(map[string]float64{"prometheus": 90})
+	m.WithoutHistory(map[shortOf]int{{"prometheus", v1alpha1.ReasonNoSeries}: 2})
 	m.HistoryBytes(1 << 20)
 	m.Loaded("prometheus", 4, 100)
 	m.LoadFailed("prometheus", "SourceUnreachable")
 	m.Dropped("Invalid", 3)
 	m.Queried("prometheus", "Answered", 0.2)
 	m.Written("VerticalRecommendation")
+	m.NotWritten("VerticalRecommendation", "Forbidden")
 	m.Recommendation(web, "app", corev1.ResourceCPU, 0.25, 1)
 	m.Recommendation(web, "app", corev1.ResourceMemory, 1<<28, 0)
 	m.Forget(history.WorkloadKey{Namespace: "shop", Kind: "Deployment", Name: "another"})
@@ -78,6 +80,7 @@ func TestWhatIsMeasured(t *testing.T) {
 	at := time.Unix(1_700_000_000, 500_000_000)
 	sayAll(NewMetrics(reg, MetricsOptions{Sizes: true, Clock: clocktesting.NewFakePassiveClock(at)}))
 	want := `
+plimsoll_api_write_failures_total{kind="VerticalRecommendation",reason="Forbidden"} 1
 plimsoll_api_writes_total{kind="VerticalRecommendation"} 1
 plimsoll_cycle_seconds 2 5
 plimsoll_cycles_total{outcome="Failed"} 1
@@ -97,6 +100,7 @@ plimsoll_samples_dropped_total{reason="Invalid"} 3
 plimsoll_sizes_left_out_total 0
 plimsoll_source_queries_total{outcome="Answered",source="prometheus"} 1
 plimsoll_source_query_seconds{source="prometheus"} 1 0.2
+plimsoll_workloads_without_history{reason="NoSeries",source="prometheus"} 2
 plimsoll_workloads{state="Ignored"} 0
 plimsoll_workloads{state="Invalid"} 0
 plimsoll_workloads{state="NoData"} 1
@@ -104,6 +108,67 @@ plimsoll_workloads{state="Recommended"} 7
 `
 	if diff := cmp.Diff(want, "\n"+values(t, reg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestASourceThatIsNotInUseAnyMoreHasNoGauges(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := NewMetrics(reg, MetricsOptions{})
+	m.HistoryAges(map[string]float64{"old": 7})
+	m.WithoutHistory(map[shortOf]int{{"old", v1alpha1.ReasonNoSeries}: 2})
+	m.HistoryAges(map[string]float64{"new": 8})
+	m.WithoutHistory(nil)
+	if got := values(t, reg); strings.Contains(got, "old") || !strings.Contains(got, `plimsoll_history_age_seconds{source="new"} 8`) {
+		t.Errorf("the metrics are\n%s", got)
+	}
+}
+
+// measured gives the bed's controller metrics.
+func (b *bed) measured() *prometheus.Registry {
+	reg := prometheus.NewPedanticRegistry()
+	b.Metrics = NewMetrics(reg, MetricsOptions{Clock: b.clock})
+	b.histories.Metrics = b.Metrics
+	return reg
+}
+
+// An alert must hold for as long as an outage does, also after a restart into it.
+func TestAnOutageShowsForAsLongAsItLasts(t *testing.T) {
+	const hours = 3
+	down := func(s *source) {
+		s.err = &history.Fault{Reason: v1alpha1.ReasonSourceUnreachable, Err: errors.New("no route to host")}
+	}
+	for name, tc := range map[string]struct {
+		change func(*source)
+		reason v1alpha1.Reason
+	}{
+		"the source is away": {down, v1alpha1.ReasonSourceUnreachable},
+		"it has no series any more": {func(s *source) {
+			s.cpu, s.memory, s.fault = level(-1), level(-1), &history.Fault{Reason: v1alpha1.ReasonNoSeries, Err: errors.New("synthetic")}
+		}, v1alpha1.ReasonNoSeries},
+		"it gives a part of the data": {func(s *source) {
+			s.fault = &history.Fault{Reason: v1alpha1.ReasonPartialHistory, Err: errors.New("synthetic")}
+		}, v1alpha1.ReasonPartialHistory},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			reg := b.measured()
+			b.deployment("web", "500m", "512Mi")
+			b.policy("web", "web")
+			b.pod("web", now.Add(-24*time.Hour))
+			b.source.set(tc.change)
+			b.cycle(0)
+			for range hours * 3 {
+				b.cycle(20 * time.Minute)
+				want := fmt.Sprintf(`plimsoll_workloads_without_history{reason=%q,source="prometheus"} 1`, tc.reason)
+				if got := values(t, reg); !strings.Contains(got, want) {
+					t.Fatalf("%s: no %s in\n%s", b.clock.Now(), want, got)
+				}
+			}
+			age := testutil.ToFloat64(b.Metrics.historyAge.WithLabelValues("prometheus"))
+			if most := (hours*time.Hour + time.Minute).Seconds(); tc.reason != v1alpha1.ReasonPartialHistory && (age < most-120 || age > most) {
+				t.Errorf("the age is %g s, want about %d hours", age, hours)
+			}
+		})
 	}
 }
 
@@ -202,8 +267,10 @@ Worth an alert:
 | what | expression |
 |---|---|
 | no pass succeeded for a quarter of an hour | ` + "`time() - max(plimsoll_last_successful_cycle_timestamp_seconds) > 900`" + ` |
-| a source gives nothing | ` + "`increase(plimsoll_history_load_failures_total[15m]) > 3`" + ` |
+| a source cannot be read, or not whole | ` + "`min_over_time(plimsoll_workloads_without_history{reason!=\"NoSeries\"}[15m]) > 0`" + ` |
+| a source knows nothing of half the workloads | ` + "`sum(plimsoll_workloads_without_history{reason=\"NoSeries\"}) > 0.5 * sum(plimsoll_workloads)`" + ` |
 | what is known is old | ` + "`max by (source) (plimsoll_history_age_seconds) > 3600`" + ` |
+| the API server does not take what is written | ` + "`increase(plimsoll_api_write_failures_total[1h]) > 0`" + ` |
 | resizes that were sent do not end | ` + "`min_over_time(plimsoll_resizes_pending[30m]) > 0 unless on () sum(increase(plimsoll_resizes_total[30m])) > 0`" + ` |
 | gauges of containers have no room left | ` + "`increase(plimsoll_sizes_left_out_total[1h]) > 0`" + ` |
 `
