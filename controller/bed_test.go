@@ -240,10 +240,12 @@ type source struct {
 	raw bool
 	// begins is when the history begins.
 	begins time.Time
-	// err fails every load, fault comes with every workload.
-	err   error
-	fault *history.Fault
-	loads []history.Query
+	// err fails every load, fault comes with every workload of the queries that are
+	// faulty; nil is all.
+	err    error
+	fault  *history.Fault
+	faulty func(history.Query) bool
+	loads  []history.Query
 }
 
 func newSource() *source {
@@ -280,7 +282,7 @@ func (s *source) Load(_ context.Context, q history.Query) ([]history.Usage, erro
 				}
 			}
 		}
-		if s.fault != nil {
+		if s.fault != nil && (s.faulty == nil || s.faulty(q)) {
 			collector.AddFault(w, s.fault)
 		}
 	}

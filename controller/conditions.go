@@ -49,11 +49,15 @@ func ready(s *subject, status *v1alpha1.VerticalRecommendationStatus, available 
 	if s.target.Ignored() {
 		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonIgnored, "the workload is annotated to be left alone")
 	}
-	var without []string
+	var without, carried []string
 	for i := range status.Containers {
 		c := &status.Containers[i]
-		if !ignored(c) && (c.Target.Requests.CPU == nil && c.Target.Requests.Memory == nil) {
+		switch {
+		case ignored(c):
+		case c.Target.Requests.CPU == nil && c.Target.Requests.Memory == nil:
 			without = append(without, c.Container)
+		case slices.Contains(c.Reasons, v1alpha1.ReasonCarried):
+			carried = append(carried, c.Container)
 		}
 	}
 	switch {
@@ -62,6 +66,9 @@ func ready(s *subject, status *v1alpha1.VerticalRecommendationStatus, available 
 	case len(without) > 0:
 		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonNoSeries,
 			"nothing is known of "+strings.Join(without, ", ")+"; what is known of the other containers stands")
+	case len(carried) > 0:
+		return condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonCarried,
+			"too little is known now of "+strings.Join(carried, ", ")+"; what was published stands, and nothing is lowered for it")
 	}
 	return condition(v1alpha1.ConditionReady, true, v1alpha1.ReasonRecommended, "")
 }

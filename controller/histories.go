@@ -11,6 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/recommender"
+	"github.com/plimsoll-dev/plimsoll/workload"
 )
 
 // histories holds what every workload used: read once over the whole window, and
@@ -28,18 +29,35 @@ type histories struct {
 type entry struct {
 	terms terms
 	usage history.Usage
-	// to is the end of what was read whole, from where the next reading goes on;
-	// zero where nothing was.
+	// to is the end of what was read, from where the next reading goes on; zero
+	// where nothing was.
 	to time.Time
 	// asOf is the end of what usage holds, and the recommender's present; zero
 	// where it holds nothing.
 	asOf time.Time
-	// faults are those of the last attempt, and since when there are any.
+	// faults are those of the last attempt, or of the gap, and since when there are
+	// any.
 	faults []*history.Fault
 	since  time.Time
+	// gap is the end of the newest stretch that was taken although the source
+	// called it incomplete, for gapFaults; zero where there is none in the window.
+	gap       time.Time
+	gapFaults []*history.Fault
+	// nothing means that the source knew nothing of the whole window. Where it
+	// knows something later, there may be more.
+	nothing bool
+	// again is when the whole window is to be read once more, since what is known
+	// of it may not be all; zero is not. rereads counts how often it was.
+	again   time.Time
+	rereads int
+	// loading means that the source does not know yet what it has.
+	loading bool
 	// retryAt is when a workload that could not be read is due again.
 	retryAt  time.Time
 	attempts int
+	// covered is the most that was known of each container since the start, in
+	// percent of a week or the window, as recommendations have it.
+	covered map[string]int32
 	// counted is how many dropped samples the metrics know of.
 	counted history.Dropped
 	// runtimes are what the processes said that they are when they were last
@@ -59,14 +77,16 @@ type terms struct {
 }
 
 // patience is how long a source may give incomplete answers about what is new
-// until they are taken as all there is. Until then the same stretch is asked
-// for again.
+// until they are taken for what there is at the moment. Until then the same
+// stretch is asked for again.
 const patience = time.Hour
 
-// Waits after a workload could not be read: the first, and the longest.
+// Waits after a workload could not be read: the first, and the longest. A window
+// of which something is known is read again less and less often.
 const (
-	firstRetry   = 30 * time.Second
-	longestRetry = 20 * time.Minute
+	firstRetry    = 30 * time.Second
+	longestRetry  = 20 * time.Minute
+	longestReread = 6 * time.Hour
 )
 
 func newHistories(o Options, advance func()) *histories {
@@ -128,30 +148,65 @@ func (h *histories) refresh(ctx context.Context, subjects []*subject, ceiling hi
 
 // due is the stretch that is to be read of a subject, if any.
 func (h *histories) due(s *subject) (span, bool) {
-	e := h.entries[s.Key()]
-	if e == nil || e.terms != s.terms {
-		kept := e // The old reading serves until there is a new one.
-		e = &entry{terms: s.terms}
-		if kept != nil {
-			e.usage, e.asOf, e.runtimes = kept.usage, kept.asOf, kept.runtimes
-		}
-		h.entries[s.Key()] = e
-	}
 	now := h.Clock.Now()
+	e := h.entry(s, now)
 	source, ok := h.Sources[s.terms.source]
 	if !ok || now.Before(e.retryAt) {
 		return span{}, false
 	}
-	sp := span{source: s.terms.source, step: s.terms.step, from: e.to, to: now.Add(-h.Settle).Truncate(s.terms.step)}
-	if _, keeps := source.(history.Keeper); keeps {
+	sp := span{source: s.terms.source, step: s.terms.step, from: e.to, to: now.Add(-h.settle(s.terms.source)).Truncate(s.terms.step)}
+	_, keeps := source.(history.Keeper)
+	if keeps {
 		sp.to = now
 	}
-	start := sp.to.Add(-s.terms.window)
-	if _, keeps := source.(history.Keeper); keeps || e.to.Before(start) {
+	start := s.begins(sp.to)
+	if keeps || e.to.Before(start) || !e.again.IsZero() && !now.Before(e.again) {
 		sp.from, sp.whole = start, true
 		return sp, true
 	}
 	return sp, sp.to.After(sp.from)
+}
+
+// settle is how long a source is given to have a step's last samples.
+func (h *histories) settle(source string) time.Duration {
+	if d, ok := h.Settles[source]; ok {
+		return d
+	}
+	return h.Settle
+}
+
+// entry is what is known of the workload, begun anew where it was read by other
+// terms, or by a clock that has been put back since.
+func (h *histories) entry(s *subject, now time.Time) *entry {
+	e := h.entries[s.Key()]
+	if e != nil && e.terms == s.terms && !e.to.After(now) && !e.retryAt.After(now.Add(longestRetry)) {
+		return e
+	}
+	anew := &entry{terms: s.terms}
+	if e != nil { // The old reading serves until there is a new one.
+		anew.usage, anew.asOf, anew.runtimes, anew.covered, anew.counted = e.usage, e.asOf, e.runtimes, e.covered, e.counted
+	}
+	h.entries[s.Key()] = anew
+	return anew
+}
+
+// begins is where the history of a window that ends there begins. Pods of their
+// own and Jobs are new under each name, and nothing is older than they are. The
+// time is coarse, so that many of them are read at once.
+func (s *subject) begins(end time.Time) time.Time {
+	start := end.Add(-s.terms.window)
+	created := s.target.Created
+	if kind := s.target.Kind; kind != workload.KindPod && kind != workload.KindJob || created.IsZero() {
+		return start
+	}
+	coarse := time.Hour
+	if end.Sub(created) > 24*time.Hour {
+		coarse = 24 * time.Hour
+	}
+	if begun := created.Add(-s.terms.step).Truncate(coarse); begun.After(start) && begun.Before(end) {
+		return begun
+	}
+	return start
 }
 
 // load reads one stretch of several workloads.
@@ -174,7 +229,7 @@ func (h *histories) load(ctx context.Context, sp span, group []*subject, ceiling
 		fault := faultOf(err)
 		h.Metrics.LoadFailed(sp.source, string(fault.Reason))
 		for _, s := range group {
-			h.entries[s.Key()].failed(now, []*history.Fault{fault})
+			h.notRead(h.entries[s.Key()], sp, fault, now)
 		}
 		return
 	}
@@ -189,34 +244,102 @@ func (h *histories) load(ctx context.Context, sp span, group []*subject, ceiling
 // take adds what was read of one workload to what is known of it.
 func (h *histories) take(s *subject, sp span, usage history.Usage, watch func(history.WorkloadKey, string) history.Watcher) {
 	e, now := h.entries[s.Key()], h.Clock.Now()
-	faults := usage.Faults
-	if !sp.whole && !s.expectsSamples(now) {
-		// Without pods there is nothing new to know.
-		faults = slices.DeleteFunc(slices.Clone(faults), func(f *history.Fault) bool { return f.Reason == v1alpha1.ReasonNoSeries })
-	}
-	if refused(faults) && (sp.whole || !e.outOfPatience(now)) {
-		if len(e.usage.Containers) == 0 && len(usage.Containers) > 0 {
-			e.usage, e.asOf = usage, sp.to // Better than nothing, and read again.
-		}
-		e.failed(now, faults)
+	if e.loading = has(usage.Faults, v1alpha1.ReasonHistoryLoading); e.loading {
 		return
 	}
+	faults := usage.Faults
+	_, keeps := h.Sources[sp.source].(history.Keeper)
 	switch {
-	case !sp.whole:
-		e.usage.Absorb(usage, watch)
-	case len(usage.Containers) > 0 || len(e.usage.Containers) == 0:
-		e.usage = usage
+	case keeps:
+		e.takeKept(sp, usage, now)
+	case sp.whole:
+		e.takeWhole(sp, usage, now)
+	default:
+		if !s.expectsSamples(now) {
+			// Without pods there is nothing new to know.
+			faults = without(faults, v1alpha1.ReasonNoSeries)
+		}
+		e.takeNew(sp, usage, faults, watch, now)
 	}
-	e.read(sp.to, now, faults)
 	h.count(e)
 	e.usage.Retain(sp.to.Add(-s.terms.window))
 	e.usage.Compact()
 }
 
+// takeKept takes what a source has kept itself. The newest is the best that there
+// is, with faults or without.
+func (e *entry) takeKept(sp span, usage history.Usage, now time.Time) {
+	if len(usage.Containers) > 0 || len(e.usage.Containers) == 0 {
+		e.usage = usage
+	}
+	if refused(without(usage.Faults, v1alpha1.ReasonPartialHistory)) {
+		e.faults, e.asOf = usage.Faults, sp.to // It has heard nothing new.
+		return
+	}
+	e.read(sp.to, now, usage.Faults)
+}
+
+// takeWhole takes a reading of the whole window in place of what is known.
+func (e *entry) takeWhole(sp span, usage history.Usage, now time.Time) {
+	first := e.to.IsZero() || e.to.Before(sp.from)
+	incomplete := refused(usage.Faults)
+	switch {
+	case incomplete && first && !sampled(usage):
+		e.failed(now, usage.Faults)
+		return
+	case incomplete && !first && samples(usage) <= samples(e.usage):
+		e.again = time.Time{}
+		e.readAgain(now)
+		return
+	case sampled(usage) || !sampled(e.usage):
+		e.usage = usage
+	}
+	e.nothing, e.again = !sampled(usage), time.Time{}
+	switch {
+	case !incomplete:
+		e.gap, e.gapFaults = time.Time{}, nil
+	case first || e.gap.IsZero():
+		e.gap, e.gapFaults = sp.to, usage.Faults
+	}
+	e.read(sp.to, now, usage.Faults)
+	if incomplete {
+		e.readAgain(now)
+	}
+}
+
+// takeNew adds what is new. What is incomplete is asked for again, until patience
+// ends.
+func (e *entry) takeNew(sp span, usage history.Usage, faults []*history.Fault, watch func(history.WorkloadKey, string) history.Watcher, now time.Time) {
+	incomplete := refused(faults)
+	switch {
+	case incomplete && !e.outOfPatience(now):
+		e.failed(now, faults)
+		return
+	case e.nothing && sampled(usage):
+		// The source had nothing to say before, and may have more than this now.
+		if e.again.IsZero() {
+			e.again = now
+		}
+		e.read(sp.to, now, e.faults)
+		return
+	case incomplete:
+		e.gap, e.gapFaults = sp.to, faults
+		e.readAgain(now)
+	}
+	e.usage.Absorb(usage, watch)
+	e.read(sp.to, now, faults)
+}
+
 // read notes that history up to there is known.
 func (e *entry) read(to, now time.Time, faults []*history.Fault) {
 	e.to, e.asOf, e.retryAt, e.attempts = to, to, time.Time{}, 0
+	if e.gap.Before(to.Add(-e.terms.window)) {
+		e.gap, e.gapFaults = time.Time{}, nil
+	}
 	if e.faults = faults; len(faults) == 0 {
+		e.faults = e.gapFaults
+	}
+	if len(e.faults) == 0 {
 		e.since = time.Time{}
 	} else if e.since.IsZero() {
 		e.since = now
@@ -225,6 +348,26 @@ func (e *entry) read(to, now time.Time, faults []*history.Fault) {
 
 func (e *entry) outOfPatience(now time.Time) bool {
 	return !e.since.IsZero() && now.Sub(e.since) >= patience
+}
+
+// readAgain has the whole window read once more after a while, where that is not
+// planned already.
+func (e *entry) readAgain(now time.Time) {
+	if e.again.IsZero() {
+		e.again = now.Add(min(longestReread, firstRetry<<min(e.rereads, 10)))
+		e.rereads++
+	}
+}
+
+// doubt has the whole window read again for as long as less is known than was
+// before: a source may have the rest later.
+func (e *entry) doubt(less bool, now time.Time) {
+	switch {
+	case less && sampled(e.usage):
+		e.readAgain(now)
+	case e.gap.IsZero() && !e.nothing:
+		e.again, e.rereads = time.Time{}, 0
+	}
 }
 
 // count tells the metrics of samples that were dropped since the last time.
@@ -237,6 +380,15 @@ func (h *histories) count(e *entry) {
 	h.Metrics.Dropped("Invalid", max(0, sum.Invalid-e.counted.Invalid))
 	h.Metrics.Dropped("Implausible", max(0, sum.Implausible-e.counted.Implausible))
 	e.counted = sum
+}
+
+// notRead notes that nothing of a workload could be read.
+func (h *histories) notRead(e *entry, sp span, fault *history.Fault, now time.Time) {
+	e.failed(now, []*history.Fault{fault})
+	if _, keeps := h.Sources[sp.source].(history.Keeper); keeps {
+		e.retryAt = time.Time{} // To ask costs nothing.
+	}
+	e.loading = fault.Reason == v1alpha1.ReasonHistoryLoading
 }
 
 // failed notes that a workload could not be read, and when it is due again.
@@ -252,8 +404,27 @@ func (e *entry) failed(now time.Time, faults []*history.Fault) {
 // refused says whether a part of what was asked for is missing. That the source
 // knows of no series is an answer.
 func refused(faults []*history.Fault) bool {
-	return slices.ContainsFunc(faults, func(f *history.Fault) bool { return f.Reason != v1alpha1.ReasonNoSeries })
+	return len(without(faults, v1alpha1.ReasonNoSeries)) > 0
 }
+
+func has(faults []*history.Fault, r v1alpha1.Reason) bool {
+	return slices.ContainsFunc(faults, func(f *history.Fault) bool { return f.Reason == r })
+}
+
+func without(faults []*history.Fault, r v1alpha1.Reason) []*history.Fault {
+	return slices.DeleteFunc(slices.Clone(faults), func(f *history.Fault) bool { return f.Reason == r })
+}
+
+// samples is how many there are of all containers. Kills alone are none.
+func samples(u history.Usage) int {
+	n := 0
+	for _, c := range u.Containers {
+		n += c.CPU.Count() + c.Memory.Count()
+	}
+	return n
+}
+
+func sampled(u history.Usage) bool { return samples(u) > 0 }
 
 // faultOf is what a load failed of.
 func faultOf(err error) *history.Fault {

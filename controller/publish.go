@@ -25,6 +25,14 @@ import (
 // they are for. They are the cache's own: who writes one copies it.
 type published map[history.WorkloadKey]*v1alpha1.VerticalRecommendation
 
+// status is what was published for a workload; nil where nothing was.
+func (p published) status(key history.WorkloadKey) *v1alpha1.VerticalRecommendationStatus {
+	if r := p[key]; r != nil {
+		return &r.Status
+	}
+	return nil
+}
+
 func (c *Controller) published(ctx context.Context) (published, error) {
 	var list v1alpha1.VerticalRecommendationList
 	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -102,10 +110,9 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 	rewritten := describeTemplate(object.Status.Containers, status.Containers)
 	object.Status = *status.DeepCopy() // Parts of it may be the published one's.
 	object.Status.Fit()
-	if err := c.Client.Status().Update(ctx, object); err != nil {
-		return c.writing("writing the status of", object, err)
+	if written, err := c.writeStatus(ctx, object); !written {
+		return err
 	}
-	c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
 	if rewritten != "" {
 		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonTemplateChanged), "Recommend", "%s", clip(rewritten))
 	}
@@ -177,20 +184,29 @@ func orUnset(r corev1.ResourceName, q *resource.Quantity) string {
 	return report.Readable(r, q.String())
 }
 
-// orphan says on a recommendation that no policy targets its workload any more.
-// What it recommends stays.
-func (c *Controller) orphan(ctx context.Context, r *v1alpha1.VerticalRecommendation) error {
-	if ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == string(v1alpha1.ReasonNoPolicy) {
+// setAside says on a recommendation why nothing new is recommended, and which
+// policy that is up to; nil is none. What it recommends stays.
+func (c *Controller) setAside(ctx context.Context, r *v1alpha1.VerticalRecommendation, policy *v1alpha1.PolicyReference, why metav1.Condition) error {
+	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == why.Reason && samePolicy(r.Status.Policy, policy) {
 		return nil
 	}
 	object := r.DeepCopy()
-	object.Status.Policy, object.Status.Mode = nil, ""
-	gone := condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonNoPolicy, "")
-	gone.LastTransitionTime = metav1.NewTime(c.Clock.Now())
-	meta.SetStatusCondition(&object.Status.Conditions, gone)
+	object.Status.Policy, object.Status.Mode = policy, ""
+	setCondition(&object.Status, why, c.Clock.Now())
+	_, err := c.writeStatus(ctx, object)
+	return err
+}
+
+// writeStatus writes a recommendation's status, which says of all its conditions
+// that they are of the object as it is.
+func (c *Controller) writeStatus(ctx context.Context, object *v1alpha1.VerticalRecommendation) (written bool, err error) {
+	for i := range object.Status.Conditions {
+		object.Status.Conditions[i].ObservedGeneration = object.Generation
+	}
 	if err := c.Client.Status().Update(ctx, object); err != nil {
-		return c.writing("writing the status of", object, err)
+		return false, c.writing("writing the status of", object, err)
 	}
 	c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
-	return nil
+	return true, nil
 }

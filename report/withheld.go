@@ -28,12 +28,22 @@ func withheld(w Workload, r sizing.Recommendation) []Withheld {
 		if !size.Known {
 			continue
 		}
-		if by, metric, ok := workload.Withheld(w.Autoscalers, r.Container.Name, name); ok {
-			all = append(all, Withheld{name, v1alpha1.ReasonHPAConflict, fmt.Sprintf(
-				"%s holds %s, which a changed request would move; an AverageValue target or another metric would free it", by, metric)})
+		if held, ok := WithheldBy(w.Autoscalers, r.Container.Name, name); ok {
+			all = append(all, held)
 		} else if size.Unheeded != "" {
 			all = append(all, Withheld{name, size.Unheeded, size.Unheeded.Meaning()})
 		}
 	}
 	return all
+}
+
+// WithheldBy says that an autoscaler holds the utilisation of a container's
+// resource; false where none does.
+func WithheldBy(autoscalers []workload.Autoscaler, container string, r corev1.ResourceName) (Withheld, bool) {
+	by, metric, ok := workload.Withheld(autoscalers, container, r)
+	if !ok {
+		return Withheld{}, false
+	}
+	return Withheld{r, v1alpha1.ReasonHPAConflict, fmt.Sprintf(
+		"%s holds %s, which a changed request would move; an AverageValue target or another metric would free it", by, metric)}, true
 }

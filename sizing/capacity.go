@@ -16,10 +16,14 @@ func LargestNode(nodes []corev1.Node) Capacity {
 		if len(offered) == 0 {
 			offered = nodes[i].Status.Capacity
 		}
-		most.CPUMilli = max(most.CPUMilli, offered.Cpu().MilliValue())
-		most.MemoryBytes = max(most.MemoryBytes, offered.Memory().Value())
+		most = most.Or(Capacity{offered.Cpu().MilliValue(), offered.Memory().Value()})
 	}
 	return most
+}
+
+// Or is the most that one of two nodes offers, resource by resource.
+func (c Capacity) Or(other Capacity) Capacity {
+	return Capacity{max(c.CPUMilli, other.CPUMilli), max(c.MemoryBytes, other.MemoryBytes)}
 }
 
 // plausible is how many times what a node offers a sample may be. Usage can
