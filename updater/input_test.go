@@ -231,7 +231,7 @@ func TestAPatchHasOnlyWhatChanges(t *testing.T) {
 	if len(d.Steps) != 1 {
 		t.Fatalf("steps %s", describe(d.Steps))
 	}
-	patch, err := d.Steps[0].Patch(p.UID, p.ResourceVersion)
+	patch, err := d.Steps[0].Patch(p)
 	want := `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"2Gi"}}}],` +
 		`"initContainers":[{"name":"logger","resources":{"requests":{"cpu":"80m"}}}]}}`
 	if err != nil || string(patch) != want {
@@ -241,8 +241,8 @@ func TestAPatchHasOnlyWhatChanges(t *testing.T) {
 		{Container: "app", Resource: corev1.ResourceCPU, From: Size{500, 1000}, To: Size{600, 1000}},
 		{Container: "app", Resource: corev1.ResourceMemory, From: Size{mi, mi}, To: Size{2 * mi, 2 * mi}},
 	}}
-	patch, err = both.Patch("u", "1")
-	want = `{"metadata":{"resourceVersion":"1","uid":"u"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"600m","memory":"2Mi"},"limits":{"memory":"2Mi"}}}]}}`
+	patch, err = both.Patch(p)
+	want = `{"metadata":{"resourceVersion":"7","uid":"uid-1"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"600m","memory":"2Mi"},"limits":{"memory":"2Mi"}}}]}}`
 	if err != nil || string(patch) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, patch, want)
 	}

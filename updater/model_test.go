@@ -322,7 +322,7 @@ func (w *world) send(s *simulated, in Input, d Decision) v1alpha1.Reason {
 	if forward && len(in.Workload.InFlight) > 0 && d.Record != nil {
 		w.t.Fatalf("%s is resized while %v is", s.Name, in.Workload.InFlight)
 	}
-	if _, err := step.Patch(s.UID, s.ResourceVersion); err != nil {
+	if _, err := step.Patch(s.Pod); err != nil {
 		w.t.Fatal(err)
 	}
 	after := specWith(&s.Spec, step.Changes)

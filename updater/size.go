@@ -3,10 +3,10 @@ package updater
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/sizing"
 )
@@ -146,10 +146,12 @@ func (s Step) has(r corev1.ResourceName) bool {
 }
 
 // Patch is the step as a strategic merge patch of the subresource resize: only
-// the keys that change, a request that is taken back as 0, containers by name, and the pod's UID and resource
-// version, so that neither another pod of the same name nor a pod that somebody
-// else has changed since is touched.
-func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
+// the keys that change, a request that is taken back as 0, containers by name,
+// and the pod's UID and resource version, so that neither another pod of the same
+// name nor a pod that somebody else has changed since is touched. Containers are
+// in the pod's order: the API server takes a patch's for what is wanted, and then
+// refuses to reorder them.
+func (s Step) Patch(pod *corev1.Pod) ([]byte, error) {
 	type resources struct {
 		Requests map[corev1.ResourceName]string `json:"requests,omitempty"`
 		Limits   map[corev1.ResourceName]string `json:"limits,omitempty"`
@@ -180,7 +182,7 @@ func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
 		*list = append(*list, container{name, &resources{}})
 		return (*list)[len(*list)-1].Resources
 	}
-	for _, c := range s.Changes {
+	for _, c := range s.inOrderOf(&pod.Spec) {
 		list := &spec.Containers
 		if c.Init {
 			list = &spec.InitContainers
@@ -192,9 +194,19 @@ func (s Step) Patch(uid types.UID, resourceVersion string) ([]byte, error) {
 		}
 	}
 	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": uid, "resourceVersion": resourceVersion},
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
 		"spec":     spec,
 	})
+}
+
+// inOrderOf are the changes in the order of a pod's containers.
+func (s Step) inOrderOf(spec *corev1.PodSpec) []Change {
+	place, n := map[string]int{}, 0
+	eachResizable(spec, func(c *corev1.Container, _ bool) {
+		place[c.Name] = n
+		n++
+	})
+	return slices.SortedStableFunc(slices.Values(s.Changes), func(a, b Change) int { return place[a.Container] - place[b.Container] })
 }
 
 // eachResizable calls f for every container that can be resized: the regular

@@ -14,7 +14,7 @@ import (
 // patched applies a step as the API server does, by its patch and nothing else.
 func patched(t *testing.T, p *corev1.Pod, s Step) {
 	t.Helper()
-	patch, err := s.Patch(p.UID, p.ResourceVersion)
+	patch, err := s.Patch(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +31,22 @@ func patched(t *testing.T, p *corev1.Pod, s Step) {
 		t.Fatal(err)
 	}
 	p.Generation++
+}
+
+// TestAPatchLeavesContainersInTheirOrder: the API server gives containers that a
+// strategic merge patch names the patch's order, and then refuses to reorder them.
+func TestAPatchLeavesContainersInTheirOrder(t *testing.T) {
+	p := pod(asks("app", "500m", "512Mi"), asks("between", "10m", "16Mi"), asks("side", "500m", "512Mi"))
+	d := Plan(input(p, to("side", "800m", "512Mi"), to("app", "500m", "256Mi")))
+	if want := "side cpu 500m → 800m, app memory 512Mi → 256Mi"; describe(d.Steps) != want {
+		t.Fatalf("steps %s, want %s", describe(d.Steps), want)
+	}
+	patched(t, p, d.Steps[0])
+	for i, want := range []string{"app", "between", "side"} {
+		if got := p.Spec.Containers[i].Name; got != want {
+			t.Errorf("container %d is %s, want %s", i, got, want)
+		}
+	}
 }
 
 // TestWhatCannotBePutBackIsNotAskedFor: the API server removes no request and no

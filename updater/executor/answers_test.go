@@ -212,7 +212,9 @@ func (b *bed) limitRange() {
 func (b *bed) awaitRefusal() {
 	b.Helper()
 	_, d := decision(b.pod, updater.Size{Request: 300})
-	patch, err := d.Steps[0].Patch(b.pod.UID, "")
+	anyVersion := b.pod.DeepCopy()
+	anyVersion.ResourceVersion = ""
+	patch, err := d.Steps[0].Patch(anyVersion)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (r *Result) unwritten(err error) error {
 
 // send patches the subresource with the keys of one step.
 func (e *Executor) send(ctx context.Context, pod *corev1.Pod, step updater.Step, r *Result) error {
-	patch, err := step.Patch(pod.UID, pod.ResourceVersion)
+	patch, err := step.Patch(pod)
 	if err != nil {
 		return err
 	}
