@@ -91,6 +91,7 @@ func TestRefused(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T, bed){
 		"by a merge patch, which replaces the container list":       mergePatch,
+		"by a patch that names containers in another order":         reordered,
 		"of a pod that is gone":                                     gone,
 		"of a static pod":                                           staticPod,
 		"where the kubelet does not report a container's resources": unreported,
@@ -117,6 +118,15 @@ func mergePatch(t *testing.T, b bed) {
 	pod := b.burstable(t, load.Restarting(corev1.ResourceMemory))
 	_, err := b.patchAs(t, pod, types.MergePatchType, resourcesOf(`{"requests":{"cpu":"200m","memory":"64Mi"}}`), metav1.PatchOptions{}, "resize")
 	wantRefusal(t, err, invalid, "")
+}
+
+func reordered(t *testing.T, b bed) {
+	container := func(name string) corev1.Container {
+		return load.Container(name, wire.Settings{}, load.Requests("100m", "64Mi"))
+	}
+	pod := podtest.Create(t, b.client, b.ns, podtest.Pod("pod", container("app"), container("side")))
+	_, err := b.patch(t, pod, `{"spec":{"containers":[{"name":"side","resources":{"requests":{"cpu":"200m"}}},{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`)
+	wantRefusal(t, err, invalid, "containers may not be renamed or reordered on resize")
 }
 
 func gone(t *testing.T, b bed) {
