@@ -150,7 +150,8 @@ func (d *Driver) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, t.annotateOwner(ctx)
 	}
 	err = t.take(ctx)
-	d.Metrics.Underway(request.NamespacedName, t.underway, t.deferred)
+	d.Metrics.Underway(request.NamespacedName, t.counts.underway, t.counts.deferred)
+	d.Metrics.Drifted(request.NamespacedName, t.counts.driftedCPU, t.counts.driftedMemory)
 	d.rooms.note(request.NamespacedName, t.waitedFor())
 	if err != nil {
 		return reconcile.Result{}, err
@@ -162,6 +163,7 @@ func (d *Driver) Reconcile(ctx context.Context, request reconcile.Request) (reco
 // more.
 func (d *Driver) leave(request reconcile.Request) {
 	d.Metrics.Underway(request.NamespacedName, 0, 0)
+	d.Metrics.Drifted(request.NamespacedName, 0, 0)
 	d.rooms.note(request.NamespacedName, nil)
 	d.rate.withdraw(request.NamespacedName)
 	d.present.forget(request.NamespacedName)

@@ -286,6 +286,43 @@ func TestAWorkloadThatGoesIsForgotten(t *testing.T) {
 	}
 }
 
+func TestPodsThatDriftAreCounted(t *testing.T) {
+	b := newBed(t)
+	template, cpu, both := size{"100m", "64Mi"}, size{"200m", "64Mi"}, size{"200m", "128Mi"}
+	web, api := b.workload("web", template), b.workload("api", template)
+	want := func(cpu, memory float64, when string) {
+		t.Helper()
+		for r, want := range map[string]float64{"cpu": cpu, "memory": memory} {
+			if got := testutil.ToFloat64(b.measured.drifted.WithLabelValues(r)); got != want {
+				t.Errorf("%s: %v pods drift in %s, want %v", when, got, r, want)
+			}
+		}
+	}
+	for i := range 2 {
+		b.pod(web, i, template)
+	}
+	b.pod(api, 0, template)
+	b.recommend(web, target{container: "app", current: template, want: template})
+	r := b.recommend(api, target{container: "app", current: template, want: template})
+	b.look("web")
+	b.look("api")
+	want(0, 0, "at first")
+	b.recommend(web, target{container: "app", current: template, want: cpu})
+	b.recommend(api, target{container: "app", current: template, want: both})
+	b.follow("web")
+	b.follow("api")
+	want(3, 1, "resized")
+	// What a person writes into the template is what pods are compared with.
+	b.recommend(web, target{container: "app", current: cpu, want: cpu})
+	b.follow("web")
+	want(1, 1, "with another template")
+	if err := b.client.Delete(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	b.look("api")
+	want(0, 0, "with one workload less")
+}
+
 // Who waits for room hears of it when a pod leaves the node.
 func TestRoomOnANodeIsHeardOf(t *testing.T) {
 	template, want := size{"1", "64Mi"}, size{"3", "64Mi"}

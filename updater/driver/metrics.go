@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/updater"
 )
 
@@ -18,11 +20,28 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	underway prometheus.Gauge
 	deferred prometheus.Gauge
+	drifted  *prometheus.GaugeVec
 	requests prometheus.Counter
 
 	mu        sync.Mutex
-	workloads map[types.NamespacedName][2]int
-	sums      [2]int
+	workloads map[types.NamespacedName]podCounts
+	sum       podCounts
+}
+
+// podCounts are how many pods of a workload, or of all, are in some state.
+type podCounts struct {
+	// underway are those that are being resized, without those that are deferred.
+	underway, deferred int
+	// driftedCPU and driftedMemory are those that ask for other than their template
+	// writes.
+	driftedCPU, driftedMemory int
+}
+
+func (c podCounts) plus(o podCounts, sign int) podCounts {
+	return podCounts{
+		c.underway + sign*o.underway, c.deferred + sign*o.deferred,
+		c.driftedCPU + sign*o.driftedCPU, c.driftedMemory + sign*o.driftedMemory,
+	}
 }
 
 // NewMetrics registers the metrics.
@@ -42,12 +61,18 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		deferred: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plimsoll_resizes_deferred", Help: "Resizes that wait for room on their node; only with --in-place.",
 		}),
+		drifted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "plimsoll_pods_drifted", Help: "Pods that ask for other than their template writes, by resource; only with --in-place, of workloads whose pods are resized.",
+		}, []string{"resource"}),
 		requests: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "plimsoll_pod_requests_total", Help: "Requests to the API server that write to pods; only with --in-place.",
 		}),
-		workloads: map[types.NamespacedName][2]int{},
+		workloads: map[types.NamespacedName]podCounts{},
 	}
-	reg.MustRegister(m.resizes, m.seconds, m.underway, m.deferred, m.requests)
+	reg.MustRegister(m.resizes, m.seconds, m.underway, m.deferred, m.drifted, m.requests)
+	for _, r := range sizing.Resources {
+		m.drifted.WithLabelValues(string(r)) // 0 is there from the start.
+	}
 	return m
 }
 
@@ -92,23 +117,32 @@ func (m *Metrics) Requested(n int) {
 	}
 }
 
-// Underway says how many resizes of the workload of a recommendation are under way, and how many of
-// them deferred.
+// Underway says how many resizes of the workload of a recommendation are under
+// way, and how many of them deferred.
 func (m *Metrics) Underway(w types.NamespacedName, underway, deferred int) {
+	m.change(w, func(c *podCounts) { c.underway, c.deferred = underway, deferred })
+}
+
+// Drifted says how many pods of the workload of a recommendation ask for other CPU
+// and memory than their template writes.
+func (m *Metrics) Drifted(w types.NamespacedName, cpu, memory int) {
+	m.change(w, func(c *podCounts) { c.driftedCPU, c.driftedMemory = cpu, memory })
+}
+
+func (m *Metrics) change(w types.NamespacedName, to func(*podCounts)) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, now := m.workloads[w], [2]int{underway, deferred}
-	if now == [2]int{} {
+	now := m.workloads[w]
+	to(&now)
+	m.sum = m.sum.plus(m.workloads[w], -1).plus(now, 1)
+	if m.workloads[w] = now; now == (podCounts{}) {
 		delete(m.workloads, w)
-	} else {
-		m.workloads[w] = now
 	}
-	for i := range m.sums {
-		m.sums[i] += now[i] - before[i]
-	}
-	m.underway.Set(float64(m.sums[0]))
-	m.deferred.Set(float64(m.sums[1]))
+	m.underway.Set(float64(m.sum.underway))
+	m.deferred.Set(float64(m.sum.deferred))
+	m.drifted.WithLabelValues(string(corev1.ResourceCPU)).Set(float64(m.sum.driftedCPU))
+	m.drifted.WithLabelValues(string(corev1.ResourceMemory)).Set(float64(m.sum.driftedMemory))
 }

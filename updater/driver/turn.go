@@ -38,8 +38,8 @@ type turn struct {
 	now   time.Time
 	plans []planned
 	// until is when to look again at the latest; zero is not at all.
-	until              time.Time
-	underway, deferred int
+	until  time.Time
+	counts podCounts
 }
 
 // planned is a pod with what was decided on it.
@@ -291,14 +291,23 @@ func (t *turn) driftNews(p *planned) (*string, error) {
 
 func hasRecord(p *corev1.Pod) bool { return p.Annotations[updater.ResizeAnnotation] != "" }
 
-// count counts the resizes that are under way.
+// count counts the pods with resizes that are under way, and those with drift.
 func (t *turn) count() {
+	template, c := t.w.Template(), &t.counts
 	for i := range t.plans {
-		switch p := &t.plans[i]; {
+		p := &t.plans[i]
+		switch {
 		case p.decision.Reason == v1alpha1.ReasonResizeDeferred && p.decision.Action == updater.Wait:
-			t.deferred++
+			c.deferred++
 		case p.before.Intent != nil && p.decision.Ended == nil:
-			t.underway++
+			c.underway++
+		}
+		drift := updater.DriftOf(template, p.in.Pod, nil)
+		if slices.ContainsFunc(drift, func(d updater.ContainerDrift) bool { return d.CPU != nil }) {
+			c.driftedCPU++
+		}
+		if slices.ContainsFunc(drift, func(d updater.ContainerDrift) bool { return d.Memory != nil }) {
+			c.driftedMemory++
 		}
 	}
 }
