@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -91,11 +93,11 @@ func (h *holdings) readRecommendations(ctx context.Context, c client.Reader, nam
 }
 
 // published are the items of the recommendation that the cluster has for a
-// workload, completed by what its pods have; nil where it has none, or says that
-// it could not make one yet.
+// workload, completed by what its pods have; nil where it has none, or one that
+// has no target yet.
 func (h *holdings) published(t *workload.Target) []report.Item {
 	r := h.recommendations[t.WorkloadKey]
-	if r == nil {
+	if r == nil || !recommends(r) {
 		return nil
 	}
 	items := vrec.Items(r)
@@ -105,6 +107,54 @@ func (h *holdings) published(t *workload.Target) []report.Item {
 		items[i].AddLive(inForce)
 	}
 	return items
+}
+
+// recommends says whether a recommendation has a target, or that it has none by
+// intent.
+func recommends(r *v1alpha1.VerticalRecommendation) bool {
+	hasTarget := slices.ContainsFunc(r.Status.Containers, func(c v1alpha1.ContainerRecommendation) bool {
+		return c.Target.Requests.CPU != nil || c.Target.Requests.Memory != nil
+	})
+	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+	return hasTarget || ready != nil && ready.Reason == string(v1alpha1.ReasonIgnored)
+}
+
+// doubts are what recommendations of the workloads say against themselves, a
+// sentence for each reason.
+func (h *holdings) doubts(workloads []history.WorkloadKey) []string {
+	var reasons []string
+	names, messages := map[string][]string{}, map[string]string{}
+	for _, key := range workloads {
+		r := h.recommendations[key]
+		if r == nil {
+			continue
+		}
+		c := doubt(r.Status.Conditions)
+		if c == nil {
+			continue
+		}
+		if names[c.Reason] == nil {
+			reasons, messages[c.Reason] = append(reasons, c.Reason), c.Message
+		}
+		names[c.Reason] = append(names[c.Reason], key.String())
+	}
+	var all []string
+	for _, reason := range reasons {
+		all = append(all, fmt.Sprintf("the cluster's recommendation for %s is not up to date: %s: %s", listed(names[reason]), reason, messages[reason]))
+	}
+	return all
+}
+
+// doubt is the condition that says why a recommendation is not up to date; nil
+// where none does.
+func doubt(conditions []metav1.Condition) *metav1.Condition {
+	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionHistoryAvailable} {
+		c := meta.FindStatusCondition(conditions, kind)
+		if c != nil && c.Status == metav1.ConditionFalse && c.Reason != string(v1alpha1.ReasonIgnored) {
+			return c
+		}
+	}
+	return nil
 }
 
 // inForce is what the workload's pods have, by container: the first pod's, where

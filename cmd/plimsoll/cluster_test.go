@@ -47,7 +47,8 @@ func TestACluster(t *testing.T) {
 	}
 
 	crd.Install(t, c.Config)
-	publishWeb(t, newAdmin(t, c))
+	admin = newAdmin(t, c)
+	publishWeb(t, admin)
 	out, errors, code = plimsoll("recommend", "-o", "json")
 	var list report.List
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 {
@@ -65,7 +66,28 @@ func TestACluster(t *testing.T) {
 		t.Errorf("warnings are %q, want one about the workload that is left out", errors)
 	}
 
+	// One that the controller could not make yet is none, and says so; another that
+	// is not kept up to date is shown with a word of it.
+	publishEmpty(t, admin, "other", v1alpha1.ReasonSourceUnreachable)
+	doubtful(t, admin, "web", v1alpha1.ReasonNoPolicy)
+	out, errors, code = plimsoll("recommend", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || len(list.Items) != 1 {
+		t.Fatalf("code %d, %v, want one item: %s%s", code, err, out, errors)
+	}
+	for _, want := range []string{
+		"1 of 2 workloads have no VerticalRecommendation",
+		"the cluster's recommendation for Deployment default/other is not up to date: SourceUnreachable: ",
+		"the cluster's recommendation for Deployment default/web is not up to date: NoPolicy: ",
+	} {
+		if !strings.Contains(errors, want) {
+			t.Errorf("warnings are %q, want %q", errors, want)
+		}
+	}
+
 	out, errors, code = plimsoll("explain", "web", "-n", "default")
+	if !strings.Contains(errors, "NoPolicy") {
+		t.Errorf("explain warns %q, want of NoPolicy", errors)
+	}
 	if code != 0 || !strings.Contains(out, "As the cluster's VerticalRecommendation has it") || !strings.Contains(out, "15% more") {
 		t.Errorf("explain: code %d: %s%s", code, out, errors)
 	}
@@ -150,6 +172,35 @@ func publishWeb(t *testing.T, admin client.Client) {
 		Derivation: []v1alpha1.DerivationStep{{Step: "margin", Resource: corev1.ResourceCPU, Value: "0.25", Note: "15% more"}},
 	}}
 	if err := admin.Status().Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// publishEmpty writes a recommendation without a target, as the controller would
+// where it knows nothing.
+func publishEmpty(t *testing.T, admin client.Client, deployment string, reason v1alpha1.Reason) {
+	t.Helper()
+	r := &v1alpha1.VerticalRecommendation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deployment-" + deployment},
+		Spec:       v1alpha1.VerticalRecommendationSpec{Workload: v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment}},
+	}
+	if err := admin.Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	doubtful(t, admin, deployment, reason)
+}
+
+// doubtful has a recommendation say that it is not ready.
+func doubtful(t *testing.T, admin client.Client, deployment string, reason v1alpha1.Reason) {
+	t.Helper()
+	var r v1alpha1.VerticalRecommendation
+	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "deployment-" + deployment}, &r); err != nil {
+		t.Fatal(err)
+	}
+	r.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: string(reason), Message: reason.Meaning(), LastTransitionTime: metav1.Now(),
+	}}
+	if err := admin.Status().Update(t.Context(), &r); err != nil {
 		t.Fatal(err)
 	}
 }

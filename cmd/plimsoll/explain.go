@@ -161,6 +161,9 @@ func (s *settings) find(set *workload.Set, text string) (*workload.Target, error
 func (s *settings) gatherOne(ctx context.Context, set *workload.Set, t *workload.Target) (*gathered, *timelines, error) {
 	g := &gathered{}
 	g.subjects = []subject{s.subject(set, t, g)}
+	if s.held != nil {
+		g.noteDoubts(s)
+	}
 	if s.source.Source == nil {
 		return g, newTimelines(t.WorkloadKey, time.Time{}, time.Time{}, 0), g.keepPublished()
 	}

@@ -64,6 +64,7 @@ func (s *settings) gather(ctx context.Context, std streams) (*gathered, error) {
 	}
 	if s.held != nil {
 		g.notes = append(g.notes, s.held.notes...)
+		g.noteDoubts(s)
 	}
 	if s.source.Source == nil {
 		return g, g.keepPublished()
@@ -72,6 +73,18 @@ func (s *settings) gather(ctx context.Context, std streams) (*gathered, error) {
 		return nil, err
 	}
 	return g, s.load(ctx, g)
+}
+
+// noteDoubts notes what the cluster's recommendations say against themselves,
+// where they are all there is to show.
+func (g *gathered) noteDoubts(s *settings) {
+	var shown []history.WorkloadKey
+	for i := range g.subjects {
+		if g.subjects[i].published != nil || s.source.Source == nil {
+			shown = append(shown, g.subjects[i].target.WorkloadKey)
+		}
+	}
+	g.notes = append(g.notes, s.held.doubts(shown)...)
 }
 
 // keepPublished leaves the workloads that the cluster's controller recommends
