@@ -81,7 +81,7 @@ func (o *controllerOptions) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.metricsServer, "metrics-server", false, `sample metrics-server, instead of a file: the source "metrics-server"`)
 	f.BoolVar(&o.inPlace, "in-place", false, "resize running pods where a policy's mode asks for it; without it, recommendations are all that is written")
 	f.IntVar(&o.maxResizes, "max-resizes-per-minute", 60, "how many resizes may begin in the whole cluster within a minute")
-	f.StringVar(&o.interval, "interval", "1m", "time from one look at the cluster to the next")
+	f.StringVar(&o.interval, "interval", "1m", "time from one look at the cluster to the next, 30m at most")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "the controller's own namespace, of its lease and checkpoints (default: $POD_NAMESPACE, else the service account's, else "+defaultNamespace+")")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several replicas work, by a lease")
 	f.StringVar(&o.lease, "lease-duration", "30s", "how long a lease holds; a replica that cannot renew it stops well before, and another takes over after")
@@ -95,6 +95,10 @@ func (o *controllerOptions) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.logFormat, "log-format", logJSON, logJSON+" or "+logText)
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn, error")
 }
+
+// mostInterval leaves a recommendation no older than the updater takes it, an
+// hour, when a look takes long or fails once.
+const mostInterval = 30 * time.Minute
 
 // controllerSettings are options that were understood.
 type controllerSettings struct {
@@ -122,7 +126,7 @@ func (o *controllerOptions) validate(std streams) (*controllerSettings, error) {
 	if o.maxResizes < 1 {
 		check(fmt.Errorf("--max-resizes-per-minute: %d is less than 1; to stop all resizes, leave --in-place out or use the ConfigMap plimsoll-switch", o.maxResizes))
 	}
-	s.interval, err = parseDuration("--interval", o.interval, 10*time.Second)
+	s.interval, err = parseDurationUpTo("--interval", o.interval, 10*time.Second, mostInterval, "30m")
 	check(err)
 	s.lease, err = parseDuration("--lease-duration", o.lease, leastLease)
 	check(err)

@@ -186,7 +186,9 @@ func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metr
 		Namespace: s.namespace,
 		Lease:     leaseName,
 		// Sources start when the controller has been made.
-		Owner: func(namespace, pod string) (history.WorkloadKey, bool) { return c.Owner(namespace, pod) },
+		Owner:    func(namespace, pod string) (history.WorkloadKey, bool) { return c.Owner(namespace, pod) },
+		Interval: s.interval,
+		Loaded:   func() { c.Kick() },
 	})
 	if err != nil {
 		return nil, nil, err

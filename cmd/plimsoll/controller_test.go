@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -49,9 +51,11 @@ func TestControllerInACluster(t *testing.T) {
 		"a policy is answered at once":                                                 answersPolicies,
 		"metrics are for who may read them":                                            guardsMetrics,
 		"metrics without protection are for everybody":                                 servesPlainMetrics,
+		"metrics are served with the certificate of a folder, and with the next one":   servesCertificates,
 		"a second replica stands by, and takes over when the first stops":              takesOver,
 		"without rights it does not get ready, and says what it may not do":            needsRights,
 		"what was sampled is kept when it is asked to stop":                            keepsCheckpoint,
+		"checkpoints that cannot be read are left, and an event of the lease says so":  tellsOfCheckpoints,
 		"a replica that cannot reach the API server is gone before another takes over": stopsWithoutLease,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newControllerBed(t, c)) })
@@ -79,8 +83,8 @@ func leadsAndStops(t *testing.T, b *controllerBed) {
 }
 
 func answersPolicies(t *testing.T, b *controllerBed) {
-	// With an hour between two looks, it is the policy that starts the second.
-	p := b.start(t, b.cluster.KubeconfigPath, "--interval", "1h")
+	// With half an hour between two looks, it is the policy that starts the second.
+	p := b.start(t, b.cluster.KubeconfigPath, "--interval", "30m")
 	p.AwaitOK(t, "/readyz")
 	awaitCount(t, p, "plimsoll_cycles_total", "outcome", "Succeeded")
 	labels := map[string]string{"app": "web"}
@@ -155,6 +159,41 @@ func servesPlainMetrics(t *testing.T, b *controllerBed) {
 	p.Stop(t)
 }
 
+func servesCertificates(t *testing.T, b *controllerBed) {
+	folder := t.TempDir()
+	issue := func() *x509.CertPool {
+		cert, key, err := certutil.GenerateSelfSignedCertKey("metrics.example", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string][]byte{"tls.crt": cert, "tls.key": key} {
+			if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		trusted := x509.NewCertPool()
+		trusted.AppendCertsFromPEM(cert)
+		return trusted
+	}
+	var p *process.Controller
+	handshake := func(trusted *x509.CertPool) error {
+		connection, err := tls.Dial("tcp", p.Metrics, &tls.Config{RootCAs: trusted, ServerName: "metrics.example"})
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}
+	first := issue()
+	p = b.start(t, b.cluster.KubeconfigPath, "--metrics-secure=true", "--metrics-cert-dir", folder)
+	p.Await(t, "metrics under the certificate of the folder", func(context.Context) bool { return handshake(first) == nil })
+	second := issue()
+	p.Await(t, "metrics under the next certificate", func(context.Context) bool { return handshake(second) == nil })
+	if handshake(first) == nil {
+		t.Error("the first certificate is still served")
+	}
+	p.Stop(t)
+}
+
 func takesOver(t *testing.T, b *controllerBed) {
 	first := b.start(t, b.cluster.KubeconfigPath)
 	leader := b.awaitHolder(t, func(holder string) bool { return holder != "" })
@@ -204,6 +243,41 @@ func keepsCheckpoint(t *testing.T, b *controllerBed) {
 	}
 }
 
+// tellsOfCheckpoints: there are so many that a sentence about each is more than an
+// event takes.
+func tellsOfCheckpoints(t *testing.T, b *controllerBed) {
+	const shards = 16
+	for n := range shards {
+		b.create(t, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: b.namespace, Name: fmt.Sprintf("plimsoll-history-%d", n),
+				Labels: map[string]string{"app.kubernetes.io/managed-by": "plimsoll", "app.kubernetes.io/component": "history"},
+			},
+			BinaryData: map[string][]byte{"usage.zst": []byte("of a version to come")},
+		})
+	}
+	p := b.startWith(t, b.cluster.KubeconfigPath, "--metrics-server")
+	p.Await(t, "an event about checkpoints", func(ctx context.Context) bool {
+		told, err := b.cluster.Client.EventsV1().Events(b.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + string(v1alpha1.ReasonCheckpointFailed)})
+		return err == nil && len(told.Items) == 1 && told.Items[0].Regarding.Kind == "Lease" && told.Items[0].Regarding.Name == leaseName &&
+			strings.Contains(told.Items[0].Note, "plimsoll-history-0") && strings.HasSuffix(told.Items[0].Note, "…")
+	})
+	p.Stop(t)
+	maps, err := b.cluster.Client.CoreV1().ConfigMaps(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=history"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, cm := range maps.Items {
+		if string(cm.BinaryData["usage.zst"]) == "of a version to come" {
+			left++
+		}
+	}
+	if left != shards {
+		t.Errorf("%d of %d are left as they were", left, shards)
+	}
+}
+
 // stopsWithoutLease is the end of field case B50: a leader that cannot renew
 // its lease stops writing. The connection to the API server hangs, which takes
 // longer to notice than one that is refused.
@@ -247,7 +321,7 @@ func TestAllFaultsOfFlagsAndFileAreNamedAtOnce(t *testing.T) {
 	if err := os.WriteFile(file, []byte("defaultSource: b\nsources:\n- {name: a, prometheus: {ulr: 'http://me:hunter2@p'}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := execute(t, "", "controller", "--config", file, "--interval", "1s", "--lease-duration", "1s", "--namespace", "My",
+	r := execute(t, "", "controller", "--config", file, "--interval", "31m", "--lease-duration", "1s", "--namespace", "My",
 		"--health-address", "here", "--metrics-address", "9090", "--metrics-cert-dir", t.TempDir(), "--pprof-address", ":6060",
 		"--log-format", "xml", "--log-level", "loud")
 	if r.code != exitError || r.out != "" {

@@ -183,8 +183,14 @@ func parseAllocatable(text string) (sizing.Capacity, error) {
 	return c, nil
 }
 
-// parseDuration reads a Go duration, or whole days such as 8d; empty is 0.
+// parseDuration reads a Go duration, or days such as 8d, of at most a year; empty
+// is 0.
 func parseDuration(flag, text string, least time.Duration) (time.Duration, error) {
+	return parseDurationUpTo(flag, text, least, 366*24*time.Hour, "366d")
+}
+
+// parseDurationUpTo is parseDuration with another bound, and how to write it.
+func parseDurationUpTo(flag, text string, least, most time.Duration, written string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -194,9 +200,8 @@ func parseDuration(flag, text string, least time.Duration) (time.Duration, error
 		n, err = strconv.ParseFloat(number, 64)
 		d = time.Duration(n * float64(24*time.Hour))
 	}
-	const most = 366 * 24 * time.Hour
 	if err != nil || d < least || d > most {
-		return 0, fmt.Errorf("%s: %q is not a duration from %s to 366d, such as 8d, 36h or 5m", flag, text, least)
+		return 0, fmt.Errorf("%s: %q is not a duration from %s to %s, written like 8d, 36h or 5m", flag, text, least, written)
 	}
 	return d, nil
 }

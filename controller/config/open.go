@@ -12,6 +12,7 @@ import (
 	metrics "k8s.io/metrics/pkg/client/clientset/versioned"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/history/metricsserver"
@@ -35,6 +36,11 @@ type OpenOptions struct {
 	// Owner is the workload that a pod of the cluster belongs to, as far as is
 	// known. It is asked when the manager has started.
 	Owner func(namespace, pod string) (history.WorkloadKey, bool)
+	// Interval is how far apart the looks at the cluster are that Owner knows of.
+	Interval time.Duration
+	// Loaded is told when a source that had no answer at the start has one; nil
+	// tells nobody.
+	Loaded func()
 }
 
 // Open makes the sources of a file that is valid, by name. Nothing is asked of
@@ -77,8 +83,12 @@ func (s *Source) sample(o OpenOptions) (history.Source, error) {
 	settings := metricsserver.Settings{
 		Pods:  usage.MetricsV1beta1().PodMetricses(corev1.NamespaceAll),
 		Owner: o.Owner,
-		Every: time.Duration(s.MetricsServer.EverySeconds) * time.Second,
-		Log:   o.Manager.GetLogger().WithName(s.Name),
+		// One look may have begun just before the pod was there, and the next take a
+		// while.
+		OwnerWithin: 2*o.Interval + time.Minute,
+		Every:       time.Duration(s.MetricsServer.EverySeconds) * time.Second,
+		Loaded:      o.Loaded,
+		Log:         o.Manager.GetLogger().WithName(s.Name),
 	}
 	if s.MetricsServer.Checkpoint == CheckpointConfigMaps {
 		cluster, err := kubernetes.NewForConfigAndClient(o.Manager.GetConfig(), o.Manager.GetHTTPClient())
@@ -100,6 +110,6 @@ func (o *OpenOptions) notify() func(v1alpha1.Reason, error) {
 	events := o.Manager.GetEventRecorder("plimsoll")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Lease}}
 	return func(reason v1alpha1.Reason, err error) {
-		events.Eventf(lease, nil, corev1.EventTypeWarning, string(reason), "Checkpoint", "%s", err)
+		events.Eventf(lease, nil, corev1.EventTypeWarning, string(reason), "Checkpoint", "%s", shorten.Note(err.Error()))
 	}
 }
