@@ -482,9 +482,14 @@ func (w *world) noteRefused(s *simulated) {
 	}
 }
 
+// roomFor says whether a pod fits beside what the others were granted; without
+// one, whether all fit.
 func (w *world) roomFor(s *simulated) bool {
 	for _, r := range sizing.Resources {
-		total := totals(&s.Spec, r).Request
+		total := int64(0)
+		if s != nil {
+			total = totals(&s.Spec, r).Request
+		}
 		for _, p := range w.pods {
 			if p == s {
 				continue
@@ -545,6 +550,9 @@ func (w *world) calm() {
 		}
 		w.now = w.now.Add(6 * time.Hour)
 	}
+	if !w.roomFor(nil) {
+		return // Such a node defers whatever is asked for, and it is tried for ever.
+	}
 	for _, p := range w.pods {
 		d := Plan(w.input(p))
 		r, err := RecordOf(p.Pod)
@@ -565,8 +573,7 @@ func (w *world) calm() {
 	}
 }
 
-// claims says whether the pod asks for more than it was granted. A decrease may
-// stay deferred: it keeps nobody from anything.
+// claims says whether the pod asks for more than it was granted.
 func (s *simulated) claims() bool {
 	for _, c := range s.Spec.Containers {
 		a := s.allocated[c.Name]
