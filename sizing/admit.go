@@ -84,25 +84,44 @@ func pairIn(name corev1.ResourceName, of corev1.ResourceRequirements) pairOf {
 	return p
 }
 
+// figures are both sides and a bound as whole numbers, in thousandths where none
+// is too large for that, as the API server compares them. Unset is 0.
+func (p pairOf) figures(bound resource.Quantity) (request, limit, bounded int64) {
+	all := []*resource.Quantity{p.request, p.limit, &bound}
+	fine := !slices.ContainsFunc(all, func(q *resource.Quantity) bool { return q != nil && q.Value() > resource.MaxMilliValue })
+	figure := func(q *resource.Quantity) int64 {
+		switch {
+		case q == nil:
+			return 0
+		case fine:
+			return q.MilliValue()
+		}
+		return q.Value()
+	}
+	return figure(p.request), figure(p.limit), figure(&bound)
+}
+
 func (p pairOf) aboveMin(least resource.Quantity) string {
+	request, limit, bound := p.figures(least)
 	switch {
 	case p.request == nil:
 		return fmt.Sprintf("the min is %s, and there is no request", &least)
-	case p.request.Cmp(least) < 0:
+	case request < bound:
 		return fmt.Sprintf("the min is %s, and the request is %s", &least, p.request)
-	case p.limit != nil && p.limit.Cmp(least) < 0:
+	case p.limit != nil && limit < bound:
 		return fmt.Sprintf("the min is %s, and the limit is %s", &least, p.limit)
 	}
 	return ""
 }
 
 func (p pairOf) belowMax(most resource.Quantity) string {
+	request, limit, bound := p.figures(most)
 	switch {
 	case p.limit == nil:
 		return fmt.Sprintf("the max is %s, and there is no limit", &most)
-	case p.limit.Cmp(most) > 0:
+	case limit > bound:
 		return fmt.Sprintf("the max is %s, and the limit is %s", &most, p.limit)
-	case p.request != nil && p.request.Cmp(most) > 0:
+	case request > bound:
 		return fmt.Sprintf("the max is %s, and the request is %s", &most, p.request)
 	}
 	return ""
@@ -111,12 +130,9 @@ func (p pairOf) belowMax(most resource.Quantity) string {
 // withinRatio divides as the API server does, so that the last bit falls as it
 // does there.
 func (p pairOf) withinRatio(most resource.Quantity) string {
-	if p.request == nil || p.limit == nil || p.request.IsZero() || p.limit.IsZero() {
+	request, limit, _ := p.figures(most)
+	if request == 0 || limit == 0 {
 		return fmt.Sprintf("the limit may be %s times the request, and one of them is not set", &most)
-	}
-	request, limit := p.request.Value(), p.limit.Value()
-	if request <= resource.MaxMilliValue && limit <= resource.MaxMilliValue && most.Value() <= resource.MaxMilliValue {
-		request, limit = p.request.MilliValue(), p.limit.MilliValue()
 	}
 	ratio, bound := float64(limit)/float64(request), float64(most.Value())
 	if most.Value() <= resource.MaxMilliValue {

@@ -16,7 +16,7 @@ type pairs map[corev1.ResourceName]Pair
 // equal its requests; BestEffort where none asks for anything; zero counts as
 // unset; a pod's own resources decide alone.
 func classOf(spec *corev1.PodSpec, pairsOf func(corev1.Container) pairs) corev1.PodQOSClass {
-	if own := spec.Resources; own != nil && len(own.Requests)+len(own.Limits) > 0 {
+	if own := spec.Resources; OwnDecides(spec) {
 		return classOfPairs([]pairs{{
 			corev1.ResourceCPU:    cpuUnit.pairOf(*own),
 			corev1.ResourceMemory: memoryUnit.pairOf(*own),
@@ -29,6 +29,12 @@ func classOf(spec *corev1.PodSpec, pairsOf func(corev1.Container) pairs) corev1.
 		}
 	}
 	return classOfPairs(all)
+}
+
+// OwnDecides says whether a pod has resources of its own, by which its class
+// goes, whatever its containers ask for.
+func OwnDecides(spec *corev1.PodSpec) bool {
+	return spec.Resources != nil && len(spec.Resources.Requests)+len(spec.Resources.Limits) > 0
 }
 
 // ClassOf is the QoS class of a pod that asks for what its spec says.

@@ -154,7 +154,7 @@ type line struct {
 	limits bounds // of the namespace
 	node   int64
 
-	guaranteed bool  // the pod's class asks for request = limit
+	guaranteed bool  // the pod's class asks for request = limit of each container
 	podLimit   int64 // the pod's own limit, which bounds each container's; 0: none
 	template   Pair
 	current    Pair
@@ -198,7 +198,7 @@ func newFit(p Pod) *fit {
 			fc.lines = append(fc.lines, &line{
 				of: fc, unit: u, known: estimate.Known, need: estimate, policy: policy, limits: limits,
 				node:       u.ofCapacity(p.Node),
-				guaranteed: f.class == corev1.PodQOSGuaranteed,
+				guaranteed: f.class == corev1.PodQOSGuaranteed && !OwnDecides(p.Template),
 				podLimit:   u.podLimit(p.Template),
 				template:   limits.withDefaults(u.pairOf(template)),
 				current:    limits.withDefaults(u.pairOf(current)),

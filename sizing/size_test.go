@@ -140,6 +140,13 @@ func TestOneContainer(t *testing.T) {
 			},
 			cpu: "500m/2", memory: "450Mi/480Mi", reasons: []v1alpha1.Reason{v1alpha1.ReasonCappedByPodEnvelope},
 		},
+		"a pod that is Guaranteed by its own resources adds no limit to its containers": {
+			container: asks("app", "1", "1Gi"), change: func(s *Subject) {
+				own := asks("", "2", "2Gi", "2", "2Gi").Resources
+				s.Template.Resources = &own
+			},
+			cpu: "500m/unset", memory: "500Mi/unset",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			used := tc.used

@@ -124,3 +124,43 @@ func TestLimitRangesAreKeptAsTheAPIServerChecksThem(t *testing.T) {
 		},
 	})
 }
+
+// A pod with resources of its own shares them out among its containers.
+func TestAPodWithItsOwnResources(t *testing.T) {
+	own := func(requests, limits []string, change func(*Input)) func(*Input) {
+		return func(in *Input) {
+			c := asks("", append(requests, limits...)...)
+			in.Pod.Spec.Resources = &c.Resources
+			in.Pod.Status.QOSClass = sizing.ClassOf(&in.Pod.Spec)
+			if change != nil {
+				change(in)
+			}
+		}
+	}
+	guaranteed := func(change func(*Input)) func(*Input) {
+		return own([]string{"2", "2Gi"}, []string{"2", "2Gi"}, change)
+	}
+	full := func(in *Input) { in.Node.Held = in.Node.Allocatable }
+	quota := func(keys ...corev1.ResourceName) func(*Input) {
+		return func(in *Input) {
+			q := corev1.ResourceQuota{Status: corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{}, Used: corev1.ResourceList{}}}
+			for _, key := range keys {
+				q.Status.Hard[key], q.Status.Used[key] = resource.MustParse("2"), resource.MustParse("2")
+			}
+			in.Space.Quotas = []corev1.ResourceQuota{q}
+		}
+	}
+	grown := outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 800m/1600m"}
+	runPlanCases(t, map[string]planCase{
+		"that are Guaranteed does not need one figure in each container": {target: upCPU, change: guaranteed(nil), want: grown},
+		"holds no more of its node when a container grows":               {target: upCPU, change: guaranteed(full), want: grown},
+		"nor of a quota": {target: upCPU, change: guaranteed(quota("cpu", "limits.cpu")), want: grown},
+		"of one resource holds more of the other": {
+			target: to("app", "500m", "800Mi", "1", "1Gi"), change: own([]string{"2", ""}, nil, full), want: outcome{Wait, v1alpha1.ReasonNodeFull, ""},
+		},
+		"that are requests is charged for more limits": {
+			target: upCPU, change: own([]string{"2", "2Gi"}, nil, quota("limits.cpu")),
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "app cpu 500m/1 → 800m/1"}, held: []v1alpha1.Reason{v1alpha1.ReasonQuotaExceeded},
+		},
+	})
+}

@@ -94,7 +94,7 @@ func process(p *plan) ruling {
 			reason = v1alpha1.ReasonRuntimeNeedsRestart
 		}
 		wanted := l.next
-		if l.now.coupled() || p.class == corev1.PodQOSGuaranteed {
+		if l.now.coupled() || p.needsOneFigure() {
 			l.keep()
 		} else {
 			l.keepLimit()

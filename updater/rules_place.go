@@ -96,13 +96,13 @@ func limitRanges(p *plan) ruling {
 func (p *plan) net(r corev1.ResourceName, ofLimit bool, room int64) int64 {
 	for i := range p.lines {
 		if l := &p.lines[i]; l.resource == r {
-			room += max(l.side(l.now, ofLimit)-l.side(l.next, ofLimit), 0)
+			room += max(l.now.side(ofLimit)-l.next.side(ofLimit), 0)
 		}
 	}
 	return room
 }
 
-func (l *line) side(s Size, ofLimit bool) int64 {
+func (s Size) side(ofLimit bool) int64 {
 	if ofLimit {
 		return s.Limit
 	}
@@ -131,6 +131,14 @@ func envelope(p *plan) ruling {
 	return ruling{}
 }
 
+// own is what the pod has of its own; empty is nothing.
+func (p *plan) own() *corev1.ResourceRequirements {
+	if r := p.in.Pod.Spec.Resources; r != nil {
+		return r
+	}
+	return &corev1.ResourceRequirements{}
+}
+
 // quota: growth is charged at once, and what shrinks is credited only when the
 // kubelet has done it. Quotas that cannot be read let nothing grow.
 func quota(p *plan) ruling {
@@ -145,21 +153,27 @@ func quota(p *plan) ruling {
 		}
 		for _, r := range sizing.Resources {
 			for _, ofLimit := range []bool{false, true} {
-				for _, key := range sizing.QuotaKeys(r, ofLimit) {
-					if _, bounded := q.Spec.Hard[key]; !bounded {
-						if _, bounded = q.Status.Hard[key]; !bounded {
-							continue
-						}
-					}
-					hard, used := q.Status.Hard[key], q.Status.Used[key]
-					p.bound(r, ofLimit, figure(r, hard)-figure(r, used), ceiling{
-						action: Wait, reason: v1alpha1.ReasonQuotaExceeded, name: fmt.Sprintf("quota %s, key %s", q.Name, key),
-					})
-				}
+				if sizeOf(r, p.own()).side(ofLimit) == 0 {
+					p.withinQuota(q, r, ofLimit)
+				} // Else that is charged, and not what the containers share of it.
 			}
 		}
 	}
 	return ruling{}
+}
+
+func (p *plan) withinQuota(q *corev1.ResourceQuota, r corev1.ResourceName, ofLimit bool) {
+	for _, key := range sizing.QuotaKeys(r, ofLimit) {
+		if _, bounded := q.Spec.Hard[key]; !bounded {
+			if _, bounded = q.Status.Hard[key]; !bounded {
+				continue
+			}
+		}
+		hard, used := q.Status.Hard[key], q.Status.Used[key]
+		p.bound(r, ofLimit, figure(r, hard)-figure(r, used), ceiling{
+			action: Wait, reason: v1alpha1.ReasonQuotaExceeded, name: fmt.Sprintf("quota %s, key %s", q.Name, key),
+		})
+	}
 }
 
 func figure(r corev1.ResourceName, q resource.Quantity) int64 {
@@ -183,8 +197,12 @@ func nodeRoom(p *plan) ruling {
 			p.raiseNothing(Wait, v1alpha1.ReasonNodeFull, fmt.Sprintf("node %s holds %s of %s more than it has", p.in.Node.Name, quantity(r, -left), r))
 		}
 	}
+	own := p.own()
 	critical := p.in.Pod.Spec.Priority != nil && *p.in.Pod.Spec.Priority >= systemCritical
 	for _, r := range sizing.Resources {
+		if sizing.Amount(r, own.Requests) > 0 {
+			continue // The pod holds that, whatever its containers share of it.
+		}
 		left, known := p.free(r)
 		c := ceiling{action: Wait, reason: v1alpha1.ReasonNodeFull, name: "what node " + p.in.Node.Name + " has left"}
 		total, _ := p.sum(r, true)
@@ -216,7 +234,7 @@ func (p *plan) bound(r corev1.ResourceName, ofLimit bool, room int64, c ceiling)
 	total := int64(0)
 	for i := range p.lines {
 		if l := &p.lines[i]; l.resource == r {
-			total += max(l.side(l.next, ofLimit)-l.side(l.now, ofLimit), 0)
+			total += max(l.next.side(ofLimit)-l.now.side(ofLimit), 0)
 		}
 	}
 	room = max(room, 0)
@@ -226,7 +244,7 @@ func (p *plan) bound(r corev1.ResourceName, ofLimit bool, room int64, c ceiling)
 	factor := float64(room) / float64(total)
 	for i := range p.lines {
 		l := &p.lines[i]
-		growth := l.side(l.next, ofLimit) - l.side(l.now, ofLimit)
+		growth := l.next.side(ofLimit) - l.now.side(ofLimit)
 		if l.resource != r || growth <= 0 {
 			continue
 		}
@@ -239,7 +257,7 @@ func (p *plan) bound(r corev1.ResourceName, ofLimit bool, room int64, c ceiling)
 // grow sets how far one side grows, and keeps the other with it: one figure
 // stays one, and a request stays at most at its limit.
 func (l *line) grow(ofLimit bool, by int64) {
-	request, limit := l.side(l.now, false), l.side(l.now, true)
+	request, limit := l.now.Request, l.now.Limit
 	coupled := l.next.coupled()
 	grain, _ := sizing.Steps(l.resource, l.target.Round)
 	if ofLimit || coupled {
@@ -282,7 +300,7 @@ func worthIt(p *plan) ruling {
 // first change that makes the difference, or else all.
 func classStays(p *plan) ruling {
 	for i := range p.lines {
-		if l := &p.lines[i]; p.class == corev1.PodQOSGuaranteed && l.active() && !l.next.coupled() {
+		if l := &p.lines[i]; p.needsOneFigure() && l.active() && !l.next.coupled() {
 			p.dropForClass(l)
 		}
 	}
@@ -304,6 +322,12 @@ func classStays(p *plan) ruling {
 		}
 	}
 	return p.keepClass()
+}
+
+// needsOneFigure says whether the class asks for request = limit of every
+// container.
+func (p *plan) needsOneFigure() bool {
+	return p.class == corev1.PodQOSGuaranteed && !sizing.OwnDecides(&p.in.Pod.Spec)
 }
 
 func (p *plan) dropForClass(l *line) {
