@@ -114,8 +114,9 @@ func (s *Sketch) absorb(later *Sketch) {
 
 // Absorb adds what a later load of the same workload gave, see
 // Container.Absorb: counts of pods and containers become those of both loads,
-// faults those of the later one. Containers that are met first get the Watcher
-// that watch gives, which may be nil, as a Query has it. later stays as it is.
+// faults those of the later one. Containers of which no CPU was known get the
+// Watcher that watch gives, which may be nil, as a Query has it: what is known of
+// one may be a kill, which no load told of. later stays as it is.
 //
 // A pod whose samples have a gap of more than two steps may count as a past and
 // as a live one.
@@ -127,10 +128,10 @@ func (u *Usage) Absorb(later Usage, watch func(w WorkloadKey, container string) 
 		c := u.Containers[name]
 		if c == nil {
 			c = NewContainer()
-			if watch != nil {
-				c.Watcher = watch(later.Workload, name)
-			}
 			u.Containers[name] = c
+		}
+		if c.Watcher == nil && c.CPU.Count() == 0 && watch != nil {
+			c.Watcher = watch(later.Workload, name)
 		}
 		c.Absorb(l)
 	}

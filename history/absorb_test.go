@@ -294,6 +294,18 @@ func TestAContainerMetLaterIsAdoptedWithItsWatcher(t *testing.T) {
 	}
 }
 
+// What is first known of a container may be a kill, which no load told of.
+func TestAContainerThatIsKnownByAKillAloneGetsAWatcher(t *testing.T) {
+	r := recorded{start: end, steps: 4, pods: []recordedPod{{name: "web-0", first: 3, last: 4, series: [metricCount][]float64{MetricCPU: {1, 2}}}}}
+	killed := NewContainer()
+	killed.AddOOMKill(OOMKill{At: end, Pod: "web-0", LimitBytes: 1 << 26})
+	u := Usage{Workload: web, Containers: map[string]*Container{"app": killed}}
+	u.Absorb(r.load(2, 4, NewTape), newWatched)
+	if c := u.Containers["app"]; c != killed || len(c.OOMKills) != 1 || len(shownBy(c)) != 2 {
+		t.Errorf("the container is %+v, want the one with the kill, whose watcher was shown 2 samples", c)
+	}
+}
+
 func TestPodsOfTwoLoadsCountOnce(t *testing.T) {
 	pod := func(name string, first, last int64) recordedPod {
 		one := recordedPod{name: name, first: first, last: last}
