@@ -323,10 +323,15 @@ type watchman struct {
 	all   map[history.ContainerOfPod]history.Present
 	err   error
 	asked int
+	// meanwhile happens while it is asked; nil is nothing.
+	meanwhile func()
 }
 
 // Present implements history.Watchman.
 func (w *watchman) Present(context.Context, string, []string) (map[history.ContainerOfPod]history.Present, error) {
+	if w.meanwhile != nil {
+		w.meanwhile()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++

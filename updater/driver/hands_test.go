@@ -85,6 +85,35 @@ func TestAValueThatNobodyKnowsStopsEverything(t *testing.T) {
 	b.wantWrites(0)
 }
 
+// The switch counts as it is when something is written, however long a source has
+// taken to answer.
+func TestASwitchThatIsFlippedMeanwhileIsHeard(t *testing.T) {
+	for _, level := range []string{"All", "Changes"} {
+		t.Run(level, func(t *testing.T) {
+			b := newBed(t)
+			template, want := size{"400m", "512Mi"}, size{"300m", "384Mi"}
+			set := b.workload("web", template, func(p *v1alpha1.PolicySpec) { p.GitOps.AnnotateWorkloads = v1alpha1.AnnotateAlways })
+			pod := b.pod(set, 0, template)
+			b.recommend(set, target{container: "app", current: template, want: want})
+			b.watchman.meanwhile = func() {
+				b.setSwitch(level)
+				b.catchUp("web")
+			}
+			if again := b.look("web").RequeueAfter; again != soonest {
+				t.Errorf("the next look is after %s", again)
+			}
+			b.wantWrites(0)
+			if begun := len(b.Driver.rate.begun); begun != 0 {
+				t.Errorf("the rate is charged %d", begun)
+			}
+			b.watchman.meanwhile = nil
+			b.setSwitch("")
+			b.follow("web")
+			b.wantSize(pod, "app", want)
+		})
+	}
+}
+
 func TestAnotherWriterIsNotFought(t *testing.T) {
 	b := newBed(t)
 	template, others := size{"100m", "64Mi"}, size{"150m", "64Mi"}
@@ -122,6 +151,9 @@ func TestAThrottledPodGrowsWithinItsBounds(t *testing.T) {
 	}
 	throttled(0)
 	b.wantSize(pod, "app", template)
+	if again := b.look("web").RequeueAfter; again != throttledLook {
+		t.Errorf("the source is asked again after %s, want %s", again, throttledLook)
+	}
 	throttled(0.4)
 	b.wantSize(pod, "app", size{"500m/500m", "64Mi"})
 }

@@ -29,7 +29,7 @@ const RecommendedAnnotation = "plimsoll.dev/recommended"
 // A workload of a kind that is not cached is not annotated.
 func (t *turn) annotateOwner(ctx context.Context) error {
 	kind := t.w.Recommendation.Spec.Workload.Kind
-	if t.level != updater.SwitchOff || t.counts.underway+t.counts.deferred > 0 || kind == workload.KindPod {
+	if t.level != updater.SwitchOff || t.flipped || t.counts.underway+t.counts.deferred > 0 || kind == workload.KindPod {
 		return nil
 	}
 	gvk := schema.FromAPIVersionAndKind(t.w.Recommendation.Spec.Workload.APIVersion, kind)

@@ -22,9 +22,11 @@ import (
 const (
 	// afterConflict is for a change whose event was lost between two looks.
 	afterConflict = 5 * time.Second
-	// afterWait is for what has no event of its own: history that was read, a
-	// quota that was raised.
+	// afterWait is for what has no event of its own: history that was read.
 	afterWait = time.Minute
+	// throttledLook is for a container that a CPU limit below its target may hold
+	// down, which only its source tells.
+	throttledLook = 5 * time.Minute
 	// soonest keeps a date that has passed from being a loop.
 	soonest = 100 * time.Millisecond
 )
@@ -35,8 +37,10 @@ type turn struct {
 	name  types.NamespacedName
 	w     *survey.Workload
 	level updater.Switch
-	now   time.Time
-	plans []planned
+	// flipped means that the switch says something else by now.
+	flipped bool
+	now     time.Time
+	plans   []planned
 	// until is when to look again at the latest; zero is not at all.
 	until  time.Time
 	counts podCounts
@@ -149,6 +153,12 @@ func (t *turn) choose() {
 // carryOut does what was decided on one pod, and tells of it.
 func (t *turn) carryOut(ctx context.Context, p *planned) error {
 	d := &p.decision
+	if err := t.readSwitch(ctx); err != nil || t.flipped {
+		if d.Begins() && d.Action != updater.Revert {
+			t.rate.giveBack(t.now)
+		}
+		return err
+	}
 	t.schedule(p)
 	if d.Action == updater.Revert && len(d.Floors) > 0 {
 		if err := t.learn(ctx, d.Floors); err != nil {
@@ -165,6 +175,19 @@ func (t *turn) carryOut(ctx context.Context, p *planned) error {
 	t.remember(p, &result)
 	t.tell(p, &result)
 	return t.orConflict(err)
+}
+
+// readSwitch reads the switch once more before anything is written: a source may
+// have taken its time to answer since. Where it was flipped, all is decided anew.
+func (t *turn) readSwitch(ctx context.Context) error {
+	level, err := t.Switch(ctx)
+	if err != nil {
+		return err
+	}
+	if t.flipped = t.flipped || level != t.level; t.flipped {
+		t.lookAgain(t.now)
+	}
+	return nil
 }
 
 // remember keeps what the cache, or the pod, cannot tell yet.
@@ -225,6 +248,8 @@ func (t *turn) schedule(p *planned) {
 		t.lookAgain(d.Until)
 	} else if d.Action == updater.Wait {
 		t.lookAgain(t.now.Add(afterWait))
+	} else if d.Reason == v1alpha1.ReasonAtTarget && mayBeThrottled(&p.in) {
+		t.lookAgain(t.now.Add(throttledLook))
 	}
 	cuts := p.before.Cuts
 	if d.Record != nil {
