@@ -135,6 +135,9 @@ const (
 	// NoPolicy: no policy targets the workload any more; the recommendation is
 	// kept as it was.
 	ReasonNoPolicy Reason = "NoPolicy"
+	// NotWritten: the API server does not take a workload's recommendation; it is
+	// tried again, less and less often.
+	ReasonNotWritten Reason = "NotWritten"
 	// UpdatesOff: the policy asks for changes of running pods, and the controller is
 	// installed for recommendations only.
 	ReasonUpdatesOff Reason = "UpdatesOff"

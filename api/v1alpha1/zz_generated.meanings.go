@@ -50,6 +50,7 @@ var meanings = map[Reason]string{
 	ReasonNotAWorkload:             "What the policy refers to is part of another workload; the message names the one to write.",
 	ReasonOwnersUnknown:            "An owner of a workload cannot be read for now, and so not which policy is in force; the workload is left as it was.",
 	ReasonNoPolicy:                 "No policy targets the workload any more; the recommendation is kept as it was.",
+	ReasonNotWritten:               "The API server does not take a workload's recommendation; it is tried again, less and less often.",
 	ReasonUpdatesOff:               "The policy asks for changes of running pods, and the controller is installed for recommendations only.",
 	ReasonTemplateChanged:          "A person has written other sizes into the workload's template, which count from now on.",
 	ReasonUnknownSource:            "The policy names a source that the controller's configuration does not have.",
