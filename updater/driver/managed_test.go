@@ -274,15 +274,15 @@ func TestAWorkloadThatGoesIsForgotten(t *testing.T) {
 	b.look("web")
 	b.settle()
 	b.look("web")
-	if n := testutil.ToFloat64(b.measured.deferred); n != 1 || len(b.rooms.waiting(largeNode)) != 1 {
-		t.Errorf("%v are deferred, and %v wait for the node", n, b.rooms.waiting(largeNode))
+	if n := testutil.ToFloat64(b.measured.deferred); n != 1 || len(b.rooms.waiting(place{node: largeNode})) != 1 {
+		t.Errorf("%v are deferred, and %v wait for the node", n, b.rooms.waiting(place{node: largeNode}))
 	}
 	if err := b.client.Delete(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	b.look("web")
-	if n := testutil.ToFloat64(b.measured.deferred); n != 0 || len(b.rooms.waiting(largeNode)) != 0 {
-		t.Errorf("%v are deferred, and %v wait for the node", n, b.rooms.waiting(largeNode))
+	if n := testutil.ToFloat64(b.measured.deferred); n != 0 || len(b.rooms.waiting(place{node: largeNode})) != 0 {
+		t.Errorf("%v are deferred, and %v wait for the node", n, b.rooms.waiting(place{node: largeNode}))
 	}
 }
 
@@ -337,6 +337,44 @@ func TestRoomOnANodeIsHeardOf(t *testing.T) {
 	podtest.Await(b, b.kube, pod, "to be resized", func(p *corev1.Pod) bool { return has(want)(p) && idle(p) })
 }
 
+// So does who waits for a namespace, when its bounds are others.
+func TestOtherBoundsOfANamespaceAreHeardOf(t *testing.T) {
+	template, want := size{"100m", "64Mi"}, size{"200m", "64Mi"}
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "range"}}
+	limits.Spec.Limits = []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota"}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("100m")}
+	for name, test := range map[string]struct {
+		bound  client.Object
+		reason v1alpha1.Reason
+	}{
+		"a LimitRange": {limits, v1alpha1.ReasonLimitRangeDefaults},
+		"a quota":      {quota, v1alpha1.ReasonQuotaExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			set := b.workload("web", template)
+			pod := b.pod(set, 0, template)
+			bound := test.bound.DeepCopyObject().(client.Object)
+			bound.SetNamespace(b.namespace)
+			b.create(bound)
+			if q, ok := bound.(*corev1.ResourceQuota); ok {
+				q.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard, Used: q.Spec.Hard}
+				if err := b.client.Status().Update(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.recommend(set, target{container: "app", current: template, want: want})
+			b.manage()
+			b.await("the pod to be held up", func(context.Context) bool { return counted(b.told(), string(test.reason)) > 0 })
+			if err := b.client.Delete(t.Context(), bound); err != nil {
+				t.Fatal(err)
+			}
+			podtest.Await(b, b.kube, pod, "to be resized", func(p *corev1.Pod) bool { return has(want)(p) && idle(p) })
+		})
+	}
+}
+
 func TestANodeThatHasOtherRoomIsHeardOf(t *testing.T) {
 	node := func(cpu, heartbeat string) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: smallNode}}
@@ -353,8 +391,8 @@ func TestANodeThatHasOtherRoomIsHeardOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := New(Options{})
-			d.rooms.note(named(0), []string{smallNode})
-			d.rooms.note(named(1), []string{largeNode})
+			d.rooms.note(named(0), []place{{node: smallNode}})
+			d.rooms.note(named(1), []place{{node: largeNode}})
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			d.nodeEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: node("4", "first"), ObjectNew: test.now}, q)

@@ -44,6 +44,8 @@ func Setup(ctx context.Context, m manager.Manager, o Options, namespace string) 
 		Watches(&v1alpha1.VerticalPolicy{}, handler.EnqueueRequestsFromMapFunc(d.followers(cluster, v1alpha1.KindVerticalPolicy))).
 		Watches(&v1alpha1.ClusterVerticalPolicy{}, handler.EnqueueRequestsFromMapFunc(d.followers(cluster, v1alpha1.KindClusterVerticalPolicy))).
 		Watches(&corev1.Node{}, d.nodeEvents()).
+		Watches(&corev1.ResourceQuota{}, d.spaceEvents()).
+		Watches(&corev1.LimitRange{}, d.spaceEvents()).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(d.followers(cluster, ""))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -121,7 +123,7 @@ func (d *Driver) podEvents(c *cached) handler.Funcs {
 			return
 		}
 		q.Add(reconcile.Request{NamespacedName: c.recommendationOf(ctx, pod)})
-		for _, waiting := range d.rooms.waiting(pod.Spec.NodeName) {
+		for _, waiting := range d.rooms.waiting(place{node: pod.Spec.NodeName}) {
 			q.Add(reconcile.Request{NamespacedName: waiting})
 		}
 	}
@@ -153,42 +155,68 @@ func (d *Driver) nodeEvents() handler.Funcs {
 		if !ok || !also || updater.NodeOf(before, nil) == updater.NodeOf(now, nil) {
 			return
 		}
-		for _, waiting := range d.rooms.waiting(now.Name) {
+		for _, waiting := range d.rooms.waiting(place{node: now.Name}) {
 			q.Add(reconcile.Request{NamespacedName: waiting})
 		}
 	}}
 }
 
-// rooms remembers which workloads wait for room on which node.
+// spaceDelay is how long a change of what bounds a namespace waits for the next:
+// a quota changes with every pod that comes or goes.
+const spaceDelay = 2 * time.Second
+
+// spaceEvents asks for a look at the workloads that a quota or a LimitRange of
+// their namespace holds up, once for all changes of a moment.
+func (d *Driver) spaceEvents() handler.Funcs {
+	look := func(o client.Object, q queue) {
+		for _, waiting := range d.rooms.waiting(place{namespace: o.GetNamespace()}) {
+			q.AddAfter(reconcile.Request{NamespacedName: waiting}, spaceDelay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { look(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
+				look(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { look(e.Object, q) },
+	}
+}
+
+// place is what bounds pods: a node, or else a namespace.
+type place struct{ node, namespace string }
+
+// rooms remembers which workloads wait for room, and where.
 type rooms struct {
 	mu sync.Mutex
-	on map[string]map[types.NamespacedName]bool
+	in map[place]map[types.NamespacedName]bool
 }
 
-func newRooms() *rooms { return &rooms{on: map[string]map[types.NamespacedName]bool{}} }
+func newRooms() *rooms { return &rooms{in: map[place]map[types.NamespacedName]bool{}} }
 
-// note says on which nodes a workload waits for room now.
-func (r *rooms) note(w types.NamespacedName, nodes []string) {
+// note says where a workload waits for room now.
+func (r *rooms) note(w types.NamespacedName, places []place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for node, waiting := range r.on {
+	for where, waiting := range r.in {
 		if delete(waiting, w); len(waiting) == 0 {
-			delete(r.on, node)
+			delete(r.in, where)
 		}
 	}
-	for _, node := range nodes {
-		if r.on[node] == nil {
-			r.on[node] = map[types.NamespacedName]bool{}
+	for _, where := range places {
+		if r.in[where] == nil {
+			r.in[where] = map[types.NamespacedName]bool{}
 		}
-		r.on[node][w] = true
+		r.in[where][w] = true
 	}
 }
 
-func (r *rooms) waiting(node string) []types.NamespacedName {
+func (r *rooms) waiting(where place) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]types.NamespacedName, 0, len(r.on[node]))
-	for w := range r.on[node] {
+	all := make([]types.NamespacedName, 0, len(r.in[where]))
+	for w := range r.in[where] {
 		all = append(all, w)
 	}
 	return all

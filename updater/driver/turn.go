@@ -337,23 +337,30 @@ func (t *turn) count() {
 	}
 }
 
-// waitedFor are the nodes that have no room for a pod, or grant nothing.
-func (t *turn) waitedFor() []string {
-	waits := func(r v1alpha1.Reason) bool {
-		switch r {
-		case v1alpha1.ReasonNodeFull, v1alpha1.ReasonNodeTooSmall, v1alpha1.ReasonCriticalPod, v1alpha1.ReasonNodeNotAccepting, v1alpha1.ReasonResizeDeferred:
-			return true
-		}
-		return false
-	}
-	var nodes []string
+// waitedFor are the places that have no room for a pod, or allow nothing: nodes,
+// and the namespace.
+func (t *turn) waitedFor() []place {
+	var places []place
 	for i := range t.plans {
 		p := &t.plans[i]
-		if waits(p.decision.Reason) || slices.ContainsFunc(p.decision.Held, func(h updater.Held) bool { return waits(h.Reason) }) {
-			nodes = append(nodes, p.in.Pod.Spec.NodeName)
+		places = append(places, placeOf(p.decision.Reason, p.in.Pod)...)
+		for _, h := range p.decision.Held {
+			places = append(places, placeOf(h.Reason, p.in.Pod)...)
 		}
 	}
-	return nodes
+	return places
+}
+
+// placeOf is the place that a pod waits for by that reason, if it is one.
+func placeOf(r v1alpha1.Reason, pod *corev1.Pod) []place {
+	switch r {
+	case v1alpha1.ReasonNodeFull, v1alpha1.ReasonNodeTooSmall, v1alpha1.ReasonCriticalPod, v1alpha1.ReasonNodeNotAccepting, v1alpha1.ReasonResizeDeferred:
+		return []place{{node: pod.Spec.NodeName}}
+	case v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonQuotaUnknown, v1alpha1.ReasonCappedByLimitRange, v1alpha1.ReasonRaisedToLimitRange,
+		v1alpha1.ReasonScaledToPodMax, v1alpha1.ReasonLimitRangeDefaults, v1alpha1.ReasonLimitRangeViolated:
+		return []place{{namespace: pod.Namespace}}
+	}
+	return nil
 }
 
 func (t *turn) lookAgain(at time.Time) {
