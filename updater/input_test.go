@@ -207,6 +207,33 @@ func TestWhatANodesPodsHold(t *testing.T) {
 	}
 }
 
+// A kubelet can be three versions older than the API server.
+func TestTheOlderOfServerAndKubeletCounts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		server int
+		node   string
+		want   string
+	}{
+		"both are new":           {37, "v1.37.2", "app memory 512Mi/1Gi → 384Mi/768Mi"},
+		"the kubelet is old":     {36, "v1.33.4-gke.100", "app memory 512Mi/1Gi → 384Mi/1Gi"},
+		"the server is old":      {33, "v1.33.4", "app memory 512Mi/1Gi → 384Mi/1Gi"},
+		"nobody knows":           {37, "", "app memory 512Mi/1Gi → 384Mi/768Mi"},
+		"it is none of ours":     {37, "v2.1.0", "app memory 512Mi/1Gi → 384Mi/768Mi"},
+		"it is a build's commit": {37, "5fd1c2a", "app memory 512Mi/1Gi → 384Mi/768Mi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(pod(asks("app", "500m", "512Mi", "500m", "1Gi")), to("app", "500m", "384Mi", "500m", "768Mi"))
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: in.Node.Name}}
+			node.Status.NodeInfo.KubeletVersion = tc.node
+			in.Server.Minor, in.Node.Minor = tc.server, NodeOf(node, nil).Minor
+			in.Usage.Containers["app"] = Use{MemoryBytes: mi, MemoryPeakBytes: mi}
+			if d := Plan(in); describe(d.Steps) != tc.want {
+				t.Errorf("%s %s: %s, want %s", d.Action, d.Reason, describe(d.Steps), tc.want)
+			}
+		})
+	}
+}
+
 func TestWhatAnInfeasibleResizeIsAbout(t *testing.T) {
 	for message, want := range map[string]v1alpha1.Reason{
 		`Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"`:    v1alpha1.ReasonStaticCPUManager,

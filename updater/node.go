@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/sizing"
@@ -28,6 +29,9 @@ type Node struct {
 	StaticMemory bool `json:"staticMemory,omitempty"`
 	// OS is its operating system; empty is not known.
 	OS string `json:"os,omitempty"`
+	// Minor means that its kubelet is of Kubernetes 1.Minor, which can be older than
+	// the API server; 0 is not known.
+	Minor int `json:"minor,omitempty"`
 	// NotAccepting says why its kubelet grants nothing now; empty where it may.
 	NotAccepting string `json:"notAccepting,omitempty"`
 }
@@ -36,7 +40,7 @@ type Node struct {
 // have ended, hold nothing.
 func NodeOf(node *corev1.Node, pods []*corev1.Pod) Node {
 	n := Node{
-		Name: node.Name, UID: node.UID, OS: node.Labels[corev1.LabelOSStable],
+		Name: node.Name, UID: node.UID, OS: node.Labels[corev1.LabelOSStable], Minor: minorOf(node.Status.NodeInfo.KubeletVersion),
 		Allocatable: sizing.Capacity{
 			CPUMilli:    sizing.Amount(corev1.ResourceCPU, node.Status.Allocatable),
 			MemoryBytes: sizing.Amount(corev1.ResourceMemory, node.Status.Allocatable),
@@ -60,6 +64,15 @@ func NodeOf(node *corev1.Node, pods []*corev1.Pod) Node {
 		n.Held.MemoryBytes += h.MemoryBytes
 	}
 	return n
+}
+
+// minorOf is the minor version in such as v1.37.2-gke.1; 0 where there is none.
+func minorOf(text string) int {
+	v, err := version.ParseGeneric(text)
+	if err != nil || v.Major() != 1 {
+		return 0
+	}
+	return int(v.Minor())
 }
 
 func of(r corev1.ResourceName, c sizing.Capacity) int64 {

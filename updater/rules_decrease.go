@@ -195,7 +195,7 @@ func (p *plan) podMemory() (used int64, known bool) {
 }
 
 func serverLowers(p *plan) ruling {
-	if p.in.Server.minor() >= lowersMemory {
+	if p.minor() >= lowersMemory {
 		return ruling{}
 	}
 	for i := range p.lines {
@@ -204,7 +204,7 @@ func serverLowers(p *plan) ruling {
 			continue
 		}
 		l.keepLimit()
-		p.hold(l, Skip, v1alpha1.ReasonLimitDecreaseUnsupported, time.Time{}, "Kubernetes 1.%d does not lower a memory limit without a restart; the limit stays", p.in.Server.minor())
+		p.hold(l, Skip, v1alpha1.ReasonLimitDecreaseUnsupported, time.Time{}, "Kubernetes 1.%d does not lower a memory limit without a restart; the limit stays", p.minor())
 	}
 	return ruling{}
 }

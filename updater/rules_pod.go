@@ -28,6 +28,15 @@ func (s Server) minor() int {
 	return s.Minor
 }
 
+// minor is the version of what carries a resize out: that of the API server, or of
+// the pod's kubelet where that is older.
+func (p *plan) minor() int {
+	if kubelet := p.in.Node.Minor; kubelet > 0 {
+		return min(p.in.Server.minor(), kubelet)
+	}
+	return p.in.Server.minor()
+}
+
 func switchAll(p *plan) ruling {
 	if p.in.Switch == SwitchAll {
 		return ruling{action: Skip, reason: v1alpha1.ReasonStopped, note: "the switch says All"}
@@ -60,8 +69,8 @@ func platform(p *plan) ruling {
 		return ruling{action: Skip, reason: v1alpha1.ReasonUnsupportedPlatform, note: "pods on " + os + " cannot be resized"}
 	case p.in.Server.minor() < firstInPlace:
 		return ruling{action: Skip, reason: v1alpha1.ReasonResizeUnsupported, note: fmt.Sprintf("Kubernetes 1.%d does not resize pods in place", p.in.Server.Minor)}
-	case pod.Spec.Resources != nil && p.in.Server.minor() < podLevel:
-		return ruling{action: Skip, reason: v1alpha1.ReasonResizeUnsupported, note: "this server does not resize pods that have resources of their own"}
+	case pod.Spec.Resources != nil && p.minor() < podLevel:
+		return ruling{action: Skip, reason: v1alpha1.ReasonResizeUnsupported, note: fmt.Sprintf("Kubernetes 1.%d does not resize pods that have resources of their own", p.minor())}
 	}
 	for i := range pod.Status.ContainerStatuses {
 		// The API server asks the first running container, and so do we.
