@@ -164,3 +164,60 @@ func TestAPodWithItsOwnResources(t *testing.T) {
 		},
 	})
 }
+
+// What shrinks makes room only where it does shrink, and a plain init container
+// has to fit beside the sidecars before it.
+func TestThePodsOwnRequestHoldsForAllThatIsAsked(t *testing.T) {
+	own := func(memory string) func(*Input) {
+		return func(in *Input) {
+			in.Pod.Spec.Resources = &corev1.ResourceRequirements{Requests: asks("", "4", memory).Resources.Requests}
+		}
+	}
+	small := asks("side", "100m", "69Mi")
+	initial := asks("init", "100m", "512Mi")
+	withInit := withSidecar(pod(asks("app", "500m", "64Mi")), asks("mesh", "100m", "64Mi"))
+	withInit.Spec.InitContainers = append(withInit.Spec.InitContainers, initial)
+	tests := map[string]struct {
+		pod     *corev1.Pod
+		targets []Container
+		change  func(*Input)
+		want    outcome
+	}{
+		"too small a decrease makes no room": {
+			pod: pod(asks("app", "500m", "512Mi"), small), targets: []Container{to("app", "500m", "586Mi"), to("side", "100m", "64Mi")}, change: own("582Mi"),
+			want: outcome{Skip, v1alpha1.ReasonCappedByPodEnvelope, ""},
+		},
+		"nor does a sidecar grow into an init container": {
+			pod: withInit, targets: []Container{to("mesh", "100m", "256Mi")}, change: own("600Mi"), want: outcome{Skip, v1alpha1.ReasonCappedByPodEnvelope, ""},
+		},
+		"as far as there is room, it does": {
+			pod: withInit, targets: []Container{to("mesh", "100m", "256Mi")}, change: own("768Mi"),
+			want: outcome{Resize, v1alpha1.ReasonBelowNeed, "mesh memory 64Mi → 256Mi"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := input(tc.pod.DeepCopy(), tc.targets...)
+			tc.change(&in)
+			d := Plan(in)
+			if got := (outcome{d.Action, d.Reason, describe(d.Steps)}); got != tc.want {
+				t.Errorf("%+v, want %+v: %s", got, tc.want, d.Message)
+			}
+		})
+	}
+}
+
+// A kubelet asks of a decrease what it asks of anything: that all fits afterwards.
+func TestAnOverfullNodeGrantsOnlyWhatEndsThat(t *testing.T) {
+	over := func(by int64) func(*Input) {
+		return func(in *Input) { in.Node.Held.CPUMilli = in.Node.Allocatable.CPUMilli + by }
+	}
+	down := to("app", "250m", "512Mi", "1", "1Gi")
+	runPlanCases(t, map[string]planCase{
+		"not a decrease that is too small for it": {target: down, change: over(300), want: outcome{Wait, v1alpha1.ReasonNodeFull, ""}},
+		"but one that is enough":                  {target: down, change: over(250), want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 250m/1"}},
+		"nor one of the other resource": {
+			target: to("app", "500m", "256Mi", "1", "1Gi"), change: over(1), want: outcome{Wait, v1alpha1.ReasonNodeFull, ""},
+		},
+	})
+}

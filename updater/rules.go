@@ -44,6 +44,7 @@ var rules = []rule{
 	{"the QoS class stays", classStays},
 	{"it was not refused before", refusedBefore},
 	{"the LimitRanges admit the pod", limitRangesAdmit},
+	{"the pod's own resources admit it", envelopeAdmits},
 
 	{"no other pod of the workload is in flight", workloadBusy},
 	{"the cluster's rate allows one more", rate},

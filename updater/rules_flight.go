@@ -73,12 +73,27 @@ func (p *plan) unsent(i *Intent, o Observation) ruling {
 		i, p.record.Intent, p.changed = &again, &again, true
 	}
 	switch {
-	case state == Done, !p.maySendBack(i.Steps[0]):
+	case state == Done:
+		return p.tookEffect(i, o)
+	case !p.maySendBack(i.Steps[0]):
 		return p.end(0, o, "what was to be put back has taken effect meanwhile")
 	case p.now.Before(i.NotBefore):
 		return p.await(o, i.Reason, "the API server has refused to have it put back ("+i.Steps[0].String()+")", i.NotBefore)
 	}
 	return p.resume(i, 0, "what is to be put back was not sent yet")
+}
+
+// tookEffect: what was to be put back has come into effect after all, and rests
+// and is watched as any other resize.
+func (p *plan) tookEffect(i *Intent, o Observation) ruling {
+	var done Step
+	for _, c := range i.Steps[0].Changes {
+		done.Changes = append(done.Changes, c.reversed())
+	}
+	p.record.Intent = &Intent{At: i.At, Kind: KindResize}
+	p.record.landed([]Step{done})
+	p.record.Intent = i
+	return p.end(0, o, "what was to be put back has taken effect meanwhile")
 }
 
 // maySendBack: no memory limit that was raised in effect is lowered under what
@@ -156,7 +171,7 @@ func (p *plan) stillFits(steps []Step) bool {
 			l.next = c.To
 		}
 	}
-	for _, ask := range []func(*plan) ruling{memoryInUse, nodeGrants, limitRanges, quota, nodeRoom, limitRangeLeast, limitRangesAdmit} {
+	for _, ask := range []func(*plan) ruling{memoryInUse, nodeGrants, limitRanges, quota, nodeRoom, limitRangeLeast, limitRangesAdmit, envelopeAdmits} {
 		ask(p)
 	}
 	for _, s := range steps {

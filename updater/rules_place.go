@@ -131,6 +131,28 @@ func envelope(p *plan) ruling {
 	return ruling{}
 }
 
+// envelopeAdmits asks what the API server will, when all is decided: what was to
+// shrink and make room may not do so any more, and plain init containers have to
+// fit as well, with the sidecars before them.
+func envelopeAdmits(p *plan) ruling {
+	own := p.own()
+	for _, r := range sizing.Resources {
+		spec := specWith(&p.in.Pod.Spec, p.changes())
+		spec.Resources, spec.Overhead = nil, nil
+		most := sizing.Amount(r, own.Requests)
+		if most == 0 || of(r, Holds(&corev1.Pod{Spec: *spec})) <= most {
+			continue
+		}
+		for i := range p.lines {
+			if l := &p.lines[i]; l.resource == r && l.raises() {
+				l.keep()
+				p.hold(l, Skip, v1alpha1.ReasonCappedByPodEnvelope, time.Time{}, "all containers would ask for more than the pod's own request, %s", quantity(r, most))
+			}
+		}
+	}
+	return p.keepClass()
+}
+
 // own is what the pod has of its own; empty is nothing.
 func (p *plan) own() *corev1.ResourceRequirements {
 	if r := p.in.Pod.Spec.Resources; r != nil {
@@ -195,6 +217,7 @@ func nodeRoom(p *plan) ruling {
 	for _, r := range sizing.Resources {
 		if left, known := p.free(r); known && left < 0 {
 			p.raiseNothing(Wait, v1alpha1.ReasonNodeFull, fmt.Sprintf("node %s holds %s of %s more than it has", p.in.Node.Name, quantity(r, -left), r))
+			p.makeRoom(r, -left)
 		}
 	}
 	own := p.own()
@@ -219,6 +242,23 @@ func nodeRoom(p *plan) ruling {
 		p.bound(r, false, left, c)
 	}
 	return ruling{}
+}
+
+// makeRoom: what becomes less is granted where the node then holds no more than
+// it has. A decrease that is not enough for that would be deferred as well.
+func (p *plan) makeRoom(r corev1.ResourceName, over int64) {
+	now, _ := p.sum(r, false)
+	next, _ := p.sum(r, true)
+	if sizing.Amount(r, p.own().Requests) == 0 && now.Request-next.Request >= over {
+		return
+	}
+	for i := range p.lines {
+		if l := &p.lines[i]; l.active() {
+			l.keep()
+			p.hold(l, Wait, v1alpha1.ReasonNodeFull, time.Time{}, "node %s holds %s of %s more than it has, and grants no decrease either",
+				p.in.Node.Name, quantity(r, over), r)
+		}
+	}
 }
 
 // ceiling is what bounds a growth.

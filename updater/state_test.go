@@ -324,6 +324,24 @@ func TestARestoreThatWasNotSentIsDroppedOnceTheResizeIsInEffect(t *testing.T) {
 	}
 }
 
+func TestADecreaseThatTookEffectBeforeItWasPutBackIsWatchedAndRests(t *testing.T) {
+	p := burstable()
+	in := input(p, to("app", "250m", "512Mi", "1", "1Gi"))
+	d := Plan(in)
+	remember(t, p, *d.Record)
+	sent(p, *d.Record)
+	in.Now = now.Add(10 * time.Minute)
+	remember(t, p, *Plan(in).Record) // Timed out, and not sent.
+	settle(p)
+	d = Plan(in)
+	if d.Record == nil || d.Record.Intent != nil || len(d.Record.Cuts) != 1 || d.Record.CPU.Decreased.IsZero() {
+		t.Fatalf("%s %s: %s, record %+v", d.Action, d.Reason, d.Message, d.Record)
+	}
+	if cut := d.Record.Cuts[0]; cut.From != (Size{500, 1000}) || cut.To != (Size{250, 1000}) {
+		t.Errorf("the cut is %s", cut.Change)
+	}
+}
+
 func TestWhatBlocksCPUIsRaisedFirst(t *testing.T) {
 	in := input(burstable(), up)
 	in.Node.Allocatable = sizing.Capacity{}
