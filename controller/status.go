@@ -11,6 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/report"
 	"github.com/plimsoll-dev/plimsoll/report/vrec"
+	"github.com/plimsoll-dev/plimsoll/sizing"
 	"github.com/plimsoll-dev/plimsoll/updater"
 	"github.com/plimsoll-dev/plimsoll/workload"
 )
@@ -63,11 +64,12 @@ func referenceTo(m workload.Match) *v1alpha1.PolicyReference {
 	return &v1alpha1.PolicyReference{Kind: m.Kind, Name: m.Name, Generation: m.Generation}
 }
 
-// drift counts the pods that have another size than the template writes.
+// drift counts the pods that have another size than the template writes, and the
+// namespace adds.
 func (s *subject) drift() string {
-	drifted := 0
+	drifted, template := 0, sizing.Defaulted(&s.target.Template.Spec, s.ranges)
 	for _, p := range s.pods {
-		if len(updater.DriftOf(&s.target.Template.Spec, p, nil)) > 0 {
+		if len(updater.DriftOf(template, p, nil)) > 0 {
 			drifted++
 		}
 	}

@@ -26,6 +26,7 @@ type subject struct {
 	pods       []*corev1.Pod
 	scalers    []workload.Autoscaler
 	containers []corev1.Container
+	ranges     []corev1.LimitRange
 	terms      terms
 }
 
@@ -44,6 +45,7 @@ func (c *Controller) subjects(snapshot *live.Snapshot, resolution *workload.Reso
 		s := &subject{
 			target: t, match: match, policy: effective.Resolve(match.Spec),
 			pods: snapshot.Pods[t.WorkloadKey], scalers: snapshot.Autoscalers[t.WorkloadKey], containers: t.Containers(),
+			ranges: snapshot.LimitRanges[t.Namespace],
 		}
 		source := match.Spec.History.Source
 		if source == "" {
@@ -86,7 +88,7 @@ func (s *subject) recommend(e *entry, snapshot *live.Snapshot, node sizing.Capac
 		sizing.Recommend(sizing.Subject{
 			Template: &s.target.Template.Spec, Containers: s.containers, Replicas: replicas, Live: s.pods,
 			Usage: usage, Runtimes: e.runtimes, Now: now, Policy: s.policy,
-			LimitRanges: snapshot.LimitRanges[s.target.Namespace], Quotas: snapshot.Quotas[s.target.Namespace], Node: node,
+			LimitRanges: s.ranges, Quotas: snapshot.Quotas[s.target.Namespace], Node: node,
 		}))
 }
 
