@@ -72,7 +72,7 @@ func (s *subject) carryWords(c, published *v1alpha1.ContainerRecommendation, car
 		c.Reasons = recommender.AppendReason(c.Reasons, r)
 	}
 	if !fresh {
-		c.Advice, c.Severity, c.Runtime = published.Advice, published.Severity, published.Runtime
+		c.Advice, c.Severity, c.Runtime, c.Derivation = published.Advice, published.Severity, published.Runtime, published.Derivation
 	} else {
 		for _, text := range published.Advice {
 			if !slices.Contains(c.Advice, text) {

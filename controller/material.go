@@ -17,7 +17,8 @@ import (
 // does not. A target must have moved by the least change that the policy makes,
 // so that recommendations are not written with every sample.
 func material(published, status *v1alpha1.VerticalRecommendationStatus, minChangePercent int) bool {
-	return !samePolicy(published.Policy, status.Policy) || published.Mode != status.Mode || published.Summary.Drift != status.Summary.Drift ||
+	return !samePolicy(published.Policy, status.Policy) || published.Mode != status.Mode ||
+		(published.Summary.Drift == "") != (status.Summary.Drift == "") || // How many they are changes with each pod.
 		!slices.EqualFunc(published.Conditions, status.Conditions, sameCondition) ||
 		!slices.EqualFunc(published.Containers, status.Containers, func(a, b v1alpha1.ContainerRecommendation) bool {
 			return sameContainer(&a, &b, minChangePercent)
@@ -39,13 +40,12 @@ func sameContainer(a, b *v1alpha1.ContainerRecommendation, minChangePercent int)
 	return a.Container == b.Container && sameAmounts(a.Current, b.Current) &&
 		a.Runtime.Name == b.Runtime.Name && a.Runtime.CPU == b.Runtime.CPU && a.Runtime.Memory == b.Runtime.Memory &&
 		slices.EqualFunc(a.Withheld, b.Withheld, func(a, b v1alpha1.Withheld) bool { return a.Resource == b.Resource && a.Reason == b.Reason }) &&
-		carried(a) == carried(b) && !moved(a, b, minChangePercent)
+		sameReasons(a.Reasons, b.Reasons) && !moved(a, b, minChangePercent)
 }
 
-// carried says that figures stand though too little is known now, so that nothing
-// is lowered on the strength of them.
-func carried(c *v1alpha1.ContainerRecommendation) bool {
-	return slices.Contains(c.Reasons, v1alpha1.ReasonCarried)
+// sameReasons compares them in any order.
+func sameReasons(a, b []v1alpha1.Reason) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func sameAmounts(a, b v1alpha1.ResourceAmounts) bool {

@@ -20,9 +20,28 @@ func TestThatFiguresAreCarriedIsNews(t *testing.T) {
 		"now they are":     {known, carried, true},
 		"now they are not": {carried, known, true},
 		"they still are":   {carried, carried, false},
-		"another word":     {known, status(), false},
+		"another word":     {known, status(), true},
+		"in another order": {carried, status(v1alpha1.ReasonThrottled, v1alpha1.ReasonCarried), false},
 	} {
 		if got := material(test.was, test.is, 10); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestThatPodsDriftIsNewsAndHowManyIsNot(t *testing.T) {
+	status := func(drift string) *v1alpha1.VerticalRecommendationStatus {
+		return &v1alpha1.VerticalRecommendationStatus{Summary: v1alpha1.Summary{Drift: drift}}
+	}
+	for name, test := range map[string]struct {
+		was, is string
+		want    bool
+	}{
+		"the first one":     {"", "1 of 3", true},
+		"one more":          {"1 of 3", "2 of 4", false},
+		"not a single more": {"1 of 3", "", true},
+	} {
+		if got := material(status(test.was), status(test.is), 10); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -33,18 +33,19 @@ func (b *bed) remove(o client.Object) {
 	}
 }
 
-// node creates one of that size, and takes it away at the end.
-func (b *bed) node(cpu, memory string) {
+// node creates one of that size, and takes it away at the end, if it is there.
+func (b *bed) node(cpu, memory string) *corev1.Node {
 	b.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}}
 	b.create(n)
 	b.Cleanup(func() {
-		if err := b.client.Delete(context.Background(), n); err != nil {
+		if err := b.client.Delete(context.Background(), n); client.IgnoreNotFound(err) != nil {
 			b.Error(err)
 		}
 	})
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: quantity(cpu), corev1.ResourceMemory: quantity(memory)}
 	b.updateStatus(n)
+	return n
 }
 
 // pod creates the one pod of a Deployment, as its controllers would, running

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,8 +113,9 @@ func (s *Surveyor) Workload(ctx context.Context, r *v1alpha1.VerticalRecommendat
 }
 
 // aim takes the target from the recommendation, and says why it is not to be
-// acted on: this process has not read the history yet, or the policy is another
-// by now than the one that the target was made for, with other bounds.
+// acted on: this process has not read the history yet, the policy is not valid, or
+// it is another by now than the one that the target was made for, with other
+// bounds.
 func (s *Surveyor) aim(w *Workload, now time.Time) {
 	r := w.Recommendation
 	w.Target = updater.TargetOf(r.Status, w.Policy)
@@ -123,6 +125,9 @@ func (s *Surveyor) aim(w *Workload, now time.Time) {
 		if w.Target.ReadAt = at; !loaded {
 			w.Target.History, w.Target.Note = v1alpha1.ReasonHistoryLoading, ""
 		}
+	}
+	if ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == string(v1alpha1.ReasonInvalidPolicy) {
+		w.Target.History, w.Target.Note = v1alpha1.ReasonInvalidPolicy, ready.Message
 	}
 	if w.Owner == nil || w.Owner.GetGeneration() == r.Status.Policy.Generation {
 		return

@@ -155,6 +155,18 @@ func TestATargetOfAnotherGenerationOfThePolicyIsNotActedOn(t *testing.T) {
 	}
 }
 
+func TestAnInvalidPolicyIsNotFollowed(t *testing.T) {
+	r := recommendation(func(s *v1alpha1.VerticalRecommendationStatus) {
+		s.Conditions = append(s.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ReasonInvalidPolicy), Message: "too many days",
+		})
+	})
+	w, err := (&Surveyor{Cluster: newPlace(t, v1alpha1.PolicySpec{Mode: v1alpha1.ModeInPlace})}).Workload(t.Context(), r, now)
+	if err != nil || w.Target.History != v1alpha1.ReasonInvalidPolicy || w.Target.Note != "too many days" {
+		t.Errorf("%+v, %v", w, err)
+	}
+}
+
 func TestFloorsHoldForAWindow(t *testing.T) {
 	floor := func(age time.Duration) func(*v1alpha1.VerticalRecommendationStatus) {
 		return func(s *v1alpha1.VerticalRecommendationStatus) {
