@@ -173,6 +173,74 @@ func factors(lines []*line, m maximum, room int64) map[*line]float64 {
 	}
 }
 
+// abovePodMinima raises what the containers ask for together to the min of
+// LimitRanges of type Pod, and so far that their limits are not too many times
+// that.
+func (f *fit) abovePodMinima() {
+	for _, r := range Resources {
+		u := unitOf(r)
+		b := boundsOf(f.pod.LimitRanges, corev1.LimitTypePod, u)
+		f.raiseTo(u, b.least, "the LimitRange's min of a pod")
+		if b.ratio > 0 {
+			f.raiseTo(u, u.up(float64(f.sum(u, limits))/b.ratio), "what the LimitRange's ratio asks for the pod's limits")
+		}
+	}
+}
+
+func (f *fit) sum(u unit, s side) int64 {
+	sum, lines := f.sharers(maximum{unit: u, side: s})
+	for _, l := range lines {
+		sum += **s.of(&l.result)
+	}
+	return sum
+}
+
+// raiseTo shares what is missing in proportion to what the containers ask for.
+// What one cannot take for its own bounds, others do.
+func (f *fit) raiseTo(u unit, least int64, name string) {
+	_, lines := f.sharers(maximum{unit: u, side: requests})
+	if own := f.pod.Template.Resources; own != nil && u.amount(own.Requests) != nil {
+		return // That counts, and not what its containers share of it.
+	}
+	for range 2 {
+		missing, asked := least-f.sum(u, requests), int64(0)
+		for _, l := range lines {
+			asked += *l.result.Request
+		}
+		for _, l := range lines {
+			if missing <= 0 {
+				return
+			}
+			before := *l.result.Request
+			l.raise(u.up(float64(missing)*float64(before)/float64(asked)), least, name)
+			missing, asked = missing-(*l.result.Request-before), asked-before
+		}
+	}
+}
+
+// raise takes a request up, as far as its bounds and a limit that is not the
+// same figure let it.
+func (l *line) raise(by, least int64, name string) {
+	step, equal := l.requestStep(), l.coupling() == together
+	if equal {
+		step = l.limitStep()
+	}
+	request, _, _ := round(float64(*l.result.Request+by), step, l.ceiling.value)
+	if l.result.Limit != nil && !equal {
+		request = min(request, *l.result.Limit)
+	}
+	if request <= *l.result.Request {
+		return
+	}
+	l.result.Request = ptr(request)
+	if equal {
+		l.result.Limit = ptr(max(request, orZero(l.result.Limit)))
+	}
+	l.lower, l.upper = max(l.lower, float64(request)), max(l.upper, float64(request))
+	l.reason(v1alpha1.ReasonRaisedToLimitRange)
+	l.step(recommender.StepLimitRange, float64(request), fmt.Sprintf("raised, so that the pod has %s (%s)", name, l.unit.quantity(float64(least))))
+}
+
 // scale takes a line down by a factor. A limit stays at or above its request,
 // and where both move together they stay equal.
 func (l *line) scale(factor float64, m maximum) {

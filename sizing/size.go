@@ -118,6 +118,7 @@ func Fit(p Pod) []Sized {
 		}
 	}
 	f.withinPodMaxima()
+	f.abovePodMinima()
 	f.withinQuotas()
 	f.keepQoS()
 	for i := range f.containers {

@@ -221,6 +221,37 @@ func TestAPodLargerThanAnyNodeIsScaled(t *testing.T) {
 	}
 }
 
+func TestAPodBelowALimitRangeIsRaised(t *testing.T) {
+	for name, tc := range map[string]struct {
+		a, b   corev1.Container
+		ranges []corev1.LimitRange
+		want   [2]string
+	}{
+		"to its min, each by its share":          {asks("a", "1", "1Gi"), asks("b", "1", "1Gi"), ranges(corev1.LimitTypePod, "1"), [2]string{"750m/unset", "250m/unset"}},
+		"no further than a limit":                {asks("a", "500m", "1Gi", "600m"), asks("b", "1", "1Gi"), ranges(corev1.LimitTypePod, "1"), [2]string{"600m/600m", "400m/unset"}},
+		"as its limits ask for, by the ratio":    {asks("a", "1", "1Gi", "2"), asks("b", "1", "1Gi", "2"), ranges(corev1.LimitTypePod, "", "", "", "", "5"), [2]string{"600m/2", "200m/2"}},
+		"and one that is above it is left alone": {asks("a", "1", "1Gi"), asks("b", "1", "1Gi"), ranges(corev1.LimitTypePod, "400m"), [2]string{"300m/unset", "100m/unset"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := subject(tc.a, steady(0.3, 1000*mi), bare())
+			s.Template = &corev1.PodSpec{Containers: []corev1.Container{tc.a, tc.b}}
+			s.Containers = s.Template.Containers
+			s.Usage.Containers["b"] = steady(0.1, 1000*mi)
+			s.LimitRanges = tc.ranges
+			all := Recommend(s)
+			if got := [2]string{cpu(all[0]), cpu(all[1])}; got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+			for i := range all {
+				size := all[i].Sized.CPU
+				if raised := *size.Target.Request > size.Uncapped; raised != has(all[i], v1alpha1.ReasonRaisedToLimitRange) || raised && size.Lower != *size.Target.Request {
+					t.Errorf("%+v, reasons %v", size, all[i].Sized.Reasons)
+				}
+			}
+		})
+	}
+}
+
 func TestWhatOneContainerWantsIsNotTakenFromWhatAnotherNeeds(t *testing.T) {
 	a, b := asks("a", "1", "700Mi", "", "700Mi"), asks("b", "1", "200Mi", "", "200Mi")
 	s := subject(a, steady(1, 2000*mi), bare())
