@@ -76,6 +76,8 @@ type plan struct {
 	in     *Input
 	now    time.Time // whole seconds
 	record Record
+	// unread is why the record cannot be read.
+	unread error
 	// changed means that the record is not the annotation's any more.
 	changed bool
 	class   corev1.PodQOSClass
@@ -114,12 +116,9 @@ func newPlan(in *Input) *plan {
 	if p.class = pod.Status.QOSClass; p.class == "" {
 		p.class = sizing.ClassOf(&pod.Spec)
 	}
-	var err error
-	if p.record, err = RecordOf(pod); err != nil {
-		p.changed = true // What cannot be read is replaced with the next write.
-	}
+	p.record, p.unread = RecordOf(pod)
 	if r := in.Record; r != nil && r.UID == pod.UID && r.At.After(p.record.At) {
-		p.record = *r
+		p.record, p.changed = *r, p.unread != nil
 	}
 	p.lines = make([]line, 0, 2*len(in.Target.Containers))
 	for i := range in.Target.Containers {

@@ -375,8 +375,10 @@ func TestPaceAndSteps(t *testing.T) {
 		},
 		"and no more than that": {
 			pod: pod(asks("app", "3", "1Gi", "3", "1Gi")), target: to("app", "1", "1Gi", "1", "1Gi"),
-			change: func(in *Input) { in.Policy.Pace.CPUMaxStepPercent, in.Target.Containers[0].Whole = 25, v1alpha1.WholeCoresNever },
-			want:   outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 3 → 2250m"}, held: []v1alpha1.Reason{v1alpha1.ReasonCoolingDown},
+			change: func(in *Input) {
+				in.Policy.Pace.CPUMaxStepPercent, in.Target.Containers[0].Whole = 25, v1alpha1.WholeCoresNever
+			},
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 3 → 2250m"}, held: []v1alpha1.Reason{v1alpha1.ReasonCoolingDown},
 		},
 		"a step on the way between whole cores is whole": {
 			pod: pod(asks("app", "500m", "512Mi", "8", "1Gi")), target: to("app", "500m", "512Mi", "2", "1Gi"),

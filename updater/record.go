@@ -2,6 +2,7 @@ package updater
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ const (
 // Record is what there is to know of a pod's resizes after a restart of the
 // controller. Times are whole seconds.
 type Record struct {
+	// Version is what the record can be read by; see recordVersion.
+	Version int `json:"version,omitempty"`
+	// Unreadable means that there is a record, and what it says is not known.
+	Unreadable bool `json:"-"`
 	// UID is the pod's; a record of another pod counts for nothing.
 	UID types.UID `json:"uid"`
 	// At is when the record was made.
@@ -156,8 +161,14 @@ const maxRefusals = 8
 // annotations of an object may have.
 const maxAnnotation = 64 << 10
 
-// decode reads an annotation strictly: one value, no unknown fields. An
-// annotation that is not there gives ok = false without an error.
+// recordVersion is raised when what is written would mislead those who read it by
+// the rules so far. A field more is no other version: who does not know it goes
+// by the others.
+const recordVersion = 1
+
+// decode reads an annotation, which is one value. Fields that it does not know
+// were written by a newer version, and are left out. An annotation that is not
+// there gives ok = false without an error.
 func decode[T any](annotations map[string]string, key string) (value T, ok bool, err error) {
 	text, there := annotations[key]
 	if !there {
@@ -167,7 +178,6 @@ func decode[T any](annotations map[string]string, key string) (value T, ok bool,
 		return value, false, fmt.Errorf("annotation %s: %d bytes are more than %d", key, len(text), maxAnnotation)
 	}
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&value); err != nil {
 		var zero T
 		return zero, false, fmt.Errorf("annotation %s: %w", key, err)
@@ -187,17 +197,27 @@ func encode(value any) (string, error) {
 
 // RecordOf reads a pod's record. A pod without one, and one whose annotation
 // was copied from another pod, have an empty record. An error says what is
-// wrong with the annotation; the record is empty then, too.
+// wrong with the annotation; the record is Unreadable then.
 func RecordOf(pod *corev1.Pod) (Record, error) {
 	r, ok, err := decode[Record](pod.Annotations, ResizeAnnotation)
-	if err != nil || !ok || r.UID != pod.UID {
-		return Record{UID: pod.UID}, err
+	switch {
+	case err != nil:
+	case !ok || r.UID != pod.UID:
+		return Record{UID: pod.UID}, nil
+	case r.Version > recordVersion:
+		err = fmt.Errorf("annotation %s: its version %d was written by a newer controller; this one reads %d", ResizeAnnotation, r.Version, recordVersion)
+	default:
+		r.Version = recordVersion
+		return r, nil
 	}
-	return r, nil
+	return Record{UID: pod.UID, Unreadable: true}, err
 }
 
 // Encode is the record as the annotation's value.
-func (r Record) Encode() (string, error) { return encode(r) }
+func (r Record) Encode() (string, error) {
+	r.Version = recordVersion
+	return encode(r)
+}
 
 func (r *Record) moves(resource corev1.ResourceName) *Moves {
 	if resource == corev1.ResourceCPU {
@@ -296,6 +316,7 @@ func (i *Intent) before(c Change) float64 {
 func (r *Record) close(steps int, state State, spec *corev1.PodSpec, now time.Time) {
 	i := r.Intent
 	r.landed(i.Steps[:steps])
+	r.refuted(i.Steps[:steps], spec)
 	r.Last = &Outcome{At: now, Kind: i.Kind, Reason: i.Reason, State: state}
 	for n, s := range i.Steps {
 		if n < steps {
@@ -313,11 +334,35 @@ func (r *Record) close(steps int, state State, spec *corev1.PodSpec, now time.Ti
 	r.Intent = nil
 }
 
+// refuted drops the refusals of sizes that the pod has got by now.
+func (r *Record) refuted(steps []Step, spec *corev1.PodSpec) {
+	for _, step := range steps {
+		r.Refusals = slices.DeleteFunc(slices.Clone(r.Refusals), func(f Refusal) bool {
+			return step.has(f.Resource) && f.reached(totals(spec, f.Resource))
+		})
+	}
+}
+
+// reached says whether a pod that asks for so much has what was refused.
+func (f *Refusal) reached(now Size) bool {
+	side := func(from, to, now int64) bool { return to > from && now >= to || to < from && now <= to || to == from }
+	return side(f.From.Request, f.To.Request, now.Request) && side(f.From.Limit, f.To.Limit, now.Limit)
+}
+
+// alike says whether two refusals are of one kind: each way that request and
+// limit can go has its own.
+func (f *Refusal) alike(g *Refusal) bool {
+	way := func(f *Refusal) [2]int {
+		return [2]int{cmp.Compare(f.To.Request, f.From.Request), cmp.Compare(f.To.Limit, f.From.Limit)}
+	}
+	return f.Resource == g.Resource && f.Reason == g.Reason && f.Node == g.Node && way(f) == way(g)
+}
+
 // refuse remembers a refusal, in place of an earlier one of the same kind.
 func (r *Record) refuse(f Refusal) {
 	f.Count, f.Message = 1, shorten.Characters(f.Message, maxMessage)
 	r.Refusals = slices.DeleteFunc(slices.Clone(r.Refusals), func(old Refusal) bool {
-		if old.Resource == f.Resource && old.Reason == f.Reason && old.Node == f.Node {
+		if old.alike(&f) {
 			f.Count = old.Count + 1
 			return true
 		}

@@ -8,14 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 )
 
-func TestAnAnnotationIsReadStrictly(t *testing.T) {
+func TestARecordThatCannotBeReadLeavesThePodUntilNothingIsUnderWay(t *testing.T) {
 	for name, text := range map[string]string{
 		"not JSON":                  "yes",
-		"an unknown field":          `{"uid":"uid-1","at":"2026-11-29T12:00:00Z","whim":1}`,
+		"of a newer version":        `{"uid":"uid-1","at":"2026-11-29T12:00:00Z","version":2}`,
 		"something after it":        `{"uid":"uid-1","at":"2026-11-29T12:00:00Z"} {}`,
 		"another kind of value":     `["uid-1"]`,
 		"a time that is none":       `{"uid":"uid-1","at":"noon"}`,
@@ -28,13 +29,67 @@ func TestAnAnnotationIsReadStrictly(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), ResizeAnnotation) {
 				t.Errorf("error %v does not name the annotation", err)
 			}
-			if diff := cmp.Diff(Record{UID: p.UID}, r); diff != "" {
+			if diff := cmp.Diff(Record{UID: p.UID, Unreadable: true}, r); diff != "" {
 				t.Errorf("a record came of it:\n%s", diff)
 			}
-			if d := Plan(input(p, up)); d.Record == nil || d.Action != Resize {
-				t.Errorf("a pod with an unreadable annotation: %s %s", d.Action, d.Message)
+			if d := Plan(input(p, up)); d.Record == nil || d.Action != Resize || InFlight(p, r, now) {
+				t.Errorf("a pod that we have never resized: %s %s", d.Action, d.Message)
+			}
+			at := metav1.NewTime(now.Add(-time.Minute))
+			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Subresource: "resize", Time: &at}}
+			d := Plan(input(p, up))
+			if d.Reason != v1alpha1.ReasonRecordUnreadable || d.Record != nil || !d.Until.Equal(at.Add(time.Hour)) || !InFlight(p, r, now) {
+				t.Errorf("a pod that we have resized a minute ago: %s %s until %s", d.Action, d.Message, d.Until)
+			}
+			in := input(p, up)
+			in.Now = at.Add(time.Hour)
+			if d := Plan(in); d.Action != Resize || InFlight(p, r, in.Now) {
+				t.Errorf("an hour later: %s %s", d.Action, d.Message)
 			}
 		})
+	}
+}
+
+func TestWhatANewerVersionAddsToARecordIsPassedOver(t *testing.T) {
+	p, r := flight(1)
+	sent(p, r)
+	remember(t, p, r)
+	p.Annotations[ResizeAnnotation] = strings.Replace(p.Annotations[ResizeAnnotation], `{"`, `{"whim":{"deep":[1]},"`, 1)
+	read, err := RecordOf(p)
+	if err != nil || !InFlight(p, read, now) {
+		t.Fatalf("%v, %+v", err, read)
+	}
+	if d := Plan(input(p, up)); d.Action != Wait || d.Reason != v1alpha1.ReasonResizeInProgress {
+		t.Errorf("%s: %s", d.Action, d.Message)
+	}
+}
+
+// TestRefusalsStandSideBySide: what was refused upwards says nothing of the way
+// down, and ends with what the pod has got after all.
+func TestRefusalsStandSideBySide(t *testing.T) {
+	f := func(from, to Size) Refusal {
+		return Refusal{At: now, Node: "node-1", Resource: corev1.ResourceCPU, Reason: v1alpha1.ReasonResizeFailed, From: from, To: to}
+	}
+	p := pod(asks("app", "1", "512Mi", "2", "1Gi"))
+	r := Record{UID: p.UID, At: now}
+	r.refuse(f(Size{1000, 2000}, Size{3000, 3000}))
+	r.refuse(f(Size{1000, 2000}, Size{500, 1000}))
+	r.refuse(f(Size{1000, 2000}, Size{1000, 3000}))
+	r.refuse(f(Size{1000, 2000}, Size{3000, 4000}))
+	if len(r.Refusals) != 3 || r.Refusals[2].Count != 2 || r.Refusals[2].To.Limit != 4000 {
+		t.Fatalf("%+v", r.Refusals)
+	}
+	remember(t, p, r)
+	for _, target := range []Container{to("app", "3", "512Mi", "4", "1Gi"), to("app", "400m", "512Mi", "800m", "1Gi"), to("app", "1", "512Mi", "3", "1Gi")} {
+		if d := Plan(input(p, target)); len(d.Steps) > 0 || d.Reason != v1alpha1.ReasonResizeFailed {
+			t.Errorf("%s %s: %s", d.Action, d.Reason, d.Message)
+		}
+	}
+	raise := Change{Container: "app", Resource: corev1.ResourceCPU, From: Size{1000, 2000}, To: Size{2000, 3000}}
+	r.Intent = &Intent{At: now, Kind: KindResize, Steps: []Step{{Changes: []Change{raise}}}}
+	r.close(1, Done, specWith(&p.Spec, []Change{raise}), now)
+	if len(r.Refusals) != 2 {
+		t.Errorf("after a limit of 3 was had: %+v", r.Refusals)
 	}
 }
 

@@ -8,6 +8,7 @@ var rules = []rule{
 	{"the pod is there to be resized", running},
 	{"its platform can", platform},
 	{"its QoS class can", notBestEffort},
+	{"its record can be read", readable},
 	{"no resize is under way", underWay},
 	{"no decrease did harm", harm},
 	{"the switch lets changes begin", switchChanges},

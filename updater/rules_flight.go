@@ -15,6 +15,32 @@ import (
 // without a new look at everything.
 const resumeWithin = time.Minute
 
+// unreadableRest is how long a resize can be under way that a record tells of
+// which cannot be read: longer than most policies wait.
+const unreadableRest = time.Hour
+
+// restsUntil is when nothing that we have sent is under way any more; zero where
+// nothing is known to have been sent.
+func restsUntil(pod *corev1.Pod) time.Time {
+	if _, at := resizedBy(pod, func(manager string) bool { return manager == FieldManager }); !at.IsZero() {
+		return at.Add(unreadableRest)
+	}
+	return time.Time{}
+}
+
+// readable: where the record cannot be read, nobody knows what is under way, and
+// the pod is left until that has ended. Then the record is replaced.
+func readable(p *plan) ruling {
+	if !p.record.Unreadable {
+		return ruling{}
+	}
+	if until := restsUntil(p.in.Pod); p.now.Before(until) {
+		return ruling{action: Wait, reason: v1alpha1.ReasonRecordUnreadable, note: p.unread.Error(), until: until}
+	}
+	p.record, p.changed = Record{UID: p.in.Pod.UID}, true
+	return ruling{note: "it is replaced: " + p.unread.Error()}
+}
+
 // underWay: a resize that was sent is waited for, continued, or put back; one
 // that has ended is noted, and the next may be decided on.
 func underWay(p *plan) ruling {

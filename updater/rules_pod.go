@@ -139,9 +139,14 @@ func otherHands(p *plan) ruling {
 // foreignManager is who else has resized a pod, the latest first; empty where
 // nobody has, or managed fields were not read.
 func foreignManager(pod *corev1.Pod) (name string, at time.Time) {
+	return resizedBy(pod, func(manager string) bool { return manager != FieldManager })
+}
+
+// resizedBy is the last of some managers to resize a pod.
+func resizedBy(pod *corev1.Pod, among func(string) bool) (name string, at time.Time) {
 	for i := range pod.ManagedFields {
 		f := &pod.ManagedFields[i]
-		if f.Subresource != "resize" || f.Manager == FieldManager || f.Time == nil {
+		if f.Subresource != "resize" || !among(f.Manager) || f.Time == nil {
 			continue
 		}
 		if f.Time.After(at) {

@@ -199,13 +199,16 @@ func lacks(has, want corev1.ResourceList, r corev1.ResourceName) bool {
 
 // InFlight says whether a resize of the pod is under way, so that no other pod
 // of its workload is to be changed. What is put back counts until its deadline
-// only: the kubelet of a dead node never answers.
+// only: the kubelet of a dead node never answers. Where the record cannot be
+// read, something may be for as long as a resize can be under way.
 //
 // A caller that has just written a record passes that one, since what it reads
 // may be older.
 func InFlight(pod *corev1.Pod, r Record, now time.Time) bool {
 	o := Observe(pod, r)
 	switch {
+	case r.Unreadable && o.State != Gone:
+		return now.Before(restsUntil(pod))
 	case r.Intent == nil, o.State == Gone, o.State == Superseded:
 		return false
 	case o.State == Done:

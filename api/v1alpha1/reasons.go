@@ -215,6 +215,9 @@ const (
 	// OtherWriter: somebody else changed the pod's resources; Plimsoll does not
 	// change them back.
 	ReasonOtherWriter Reason = "OtherWriter"
+	// RecordUnreadable: the annotation that tells what was begun cannot be read;
+	// the pod is left until that must have ended.
+	ReasonRecordUnreadable Reason = "RecordUnreadable"
 	// LimitRangeDefaults: a LimitRange would add its defaults to containers of
 	// the pod with any resize, and they could never be taken out again.
 	ReasonLimitRangeDefaults Reason = "LimitRangeDefaults"

@@ -79,6 +79,7 @@ var meanings = map[Reason]string{
 	ReasonUnsupportedPlatform:      "The pod's operating system has no resize in place.",
 	ReasonResizeUnsupported:        "The API server, the kubelet or its configuration cannot resize this pod in place.",
 	ReasonOtherWriter:              "Somebody else changed the pod's resources; Plimsoll does not change them back.",
+	ReasonRecordUnreadable:         "The annotation that tells what was begun cannot be read; the pod is left until that must have ended.",
 	ReasonLimitRangeDefaults:       "A LimitRange would add its defaults to containers of the pod with any resize, and they could never be taken out again.",
 	ReasonLimitRangeViolated:       "A LimitRange of the namespace does not allow the pod, as it is or as the change would have it, so that the API server would refuse the resize.",
 	ReasonLimitNotAdded:            "A running pod is given no limit where it has none, since that could never be taken back; its template can have it.",
