@@ -27,8 +27,9 @@ const (
 	ReasonShortHistory Reason = "ShortHistory"
 	// WindowNotCovered: the source's history is shorter than the window asked for.
 	ReasonWindowNotCovered Reason = "WindowNotCovered"
-	// CheckpointFailed: history that the controller keeps itself could not be stored
-	// or read back; a restart loses it.
+	// CheckpointFailed: history that the controller keeps itself could not be stored,
+	// and a restart loses what is new in it; or it could not be read back, and
+	// nothing is lowered until it is.
 	ReasonCheckpointFailed Reason = "CheckpointFailed"
 	// SamplesDropped: samples that cannot be true were left out.
 	ReasonSamplesDropped Reason = "SamplesDropped"

@@ -11,7 +11,7 @@ var meanings = map[Reason]string{
 	ReasonPartialHistory:           "The source said that its answer is incomplete; nothing is lowered on the strength of it.",
 	ReasonShortHistory:             "Less history than minimumDays; nothing is lowered.",
 	ReasonWindowNotCovered:         "The source's history is shorter than the window asked for.",
-	ReasonCheckpointFailed:         "History that the controller keeps itself could not be stored or read back; a restart loses it.",
+	ReasonCheckpointFailed:         "History that the controller keeps itself could not be stored, and a restart loses what is new in it; or it could not be read back, and nothing is lowered until it is.",
 	ReasonSamplesDropped:           "Samples that cannot be true were left out.",
 	ReasonCarried:                  "Of a resource too little is known now, and its published figures stand; nothing is lowered on the strength of them.",
 	ReasonInternalFault:            "The recommendation could not be worked out, which is a fault of Plimsoll's; its log says more.",
