@@ -176,12 +176,17 @@ func (p *plan) end(landed int, o Observation, note string) ruling {
 }
 
 // mayResume: the rest of a resize is sent without deciding anew, unless time has
-// passed, changes are stopped, the policy was edited or a container was killed
-// meanwhile, or it does not fit what is in use, the namespace or the node any
-// more.
+// passed, changes are stopped, the policy was edited, another pod of the workload
+// is in flight, a container was killed meanwhile, or it does not fit what is in
+// use, the namespace or the node any more.
 func (p *plan) mayResume(i *Intent, rest []Step) bool {
+	for _, ask := range []func(*plan) ruling{switchChanges, mode, workloadBusy} {
+		if ask(p).action != "" {
+			return false
+		}
+	}
 	killed := slices.ContainsFunc(p.lines, func(l line) bool { return l.killedAt.After(i.At) })
-	return p.in.Switch == SwitchOff && p.in.Target.History != v1alpha1.ReasonPolicyChanged && p.now.Sub(i.At) < resumeWithin && !killed && p.stillFits(rest)
+	return p.in.Target.History != v1alpha1.ReasonPolicyChanged && p.now.Sub(i.At) < resumeWithin && !killed && p.stillFits(rest)
 }
 
 // stillFits asks those rules again that others can change the answers of within
@@ -276,8 +281,12 @@ func (p *plan) putBack(failed Change) Change {
 
 // lowersLimitOf says whether the server lowers the memory limit of a container.
 func (p *plan) lowersLimitOf(c Change) bool {
+	minor := p.in.Server.minor()
+	if p.limitInEffect(c) > c.To.Limit {
+		minor = p.minor() // The kubelet has to lower it as well.
+	}
 	container, _ := resizable(&p.in.Pod.Spec, c.Container)
-	return p.in.Server.minor() >= lowersMemory || container != nil && restartsFor(container, c.Resource)
+	return minor >= lowersMemory || container != nil && restartsFor(container, c.Resource)
 }
 
 // remember notes that a step that the spec shows could not be had.

@@ -243,6 +243,16 @@ func TestAResizeUnderWay(t *testing.T) {
 			steps: 2, state: settle, change: func(in *Input) { in.Target.History = v1alpha1.ReasonPolicyChanged },
 			want: outcome{Wait, v1alpha1.ReasonPolicyChanged, ""},
 		},
+		"nor in a mode that leaves running pods alone": {
+			steps: 2, state: settle, change: func(in *Input) { in.Policy.Mode = v1alpha1.ModeRecommend }, want: outcome{Skip, v1alpha1.ReasonModeLeavesPods, ""},
+		},
+		"nor beside another pod of the workload": {
+			steps: 2, state: settle, change: func(in *Input) { in.Workload.InFlight = []string{"web-2"} }, want: outcome{Wait, v1alpha1.ReasonWorkloadBusy, ""},
+		},
+		"what came to nothing is put back in any mode": {
+			steps: 2, state: func(p *corev1.Pod) { pending(p, corev1.PodReasonInfeasible, 2) },
+			change: func(in *Input) { in.Policy.Mode = v1alpha1.ModeRecommend }, want: outcome{Revert, v1alpha1.ReasonResizeInfeasible, back},
+		},
 		"nor once the node is full": {
 			steps: 2, state: settle, change: func(in *Input) { in.Node.Held.MemoryBytes = in.Node.Allocatable.MemoryBytes },
 			want: outcome{Wait, v1alpha1.ReasonNodeFull, ""},
