@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -236,8 +235,8 @@ func TestARecommendationThatCannotBeWrittenHoldsNoOtherBack(t *testing.T) {
 	const workloads = writers + 2
 	c := newChurn(t, workloads, time.Minute)
 	c.refused = "web-3"
-	if err := c.Cycle(t.Context()); err == nil || !strings.Contains(err.Error(), "shop/deployment-web-3: the server has a bad day") {
-		t.Errorf("the cycle's error is %v", err)
+	if err := c.Cycle(t.Context()); err != nil {
+		t.Errorf("one object fails the cycle: %v", err)
 	}
 	key := history.WorkloadKey{Namespace: "shop", Kind: "Deployment", Name: c.refused}
 	check := func(want int, known bool) {
@@ -249,6 +248,7 @@ func TestARecommendationThatCannotBeWrittenHoldsNoOtherBack(t *testing.T) {
 	}
 	check(workloads-1, false)
 	c.refused = ""
+	c.clock.Step(firstRetry)
 	if err := c.Cycle(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -66,6 +66,7 @@ type Controller struct {
 	nodes     nodes
 	kicked    chan struct{}
 	chain     *live.Chain
+	unwritten unwritten
 	// seen is the last snapshot, for who asks whose a pod is.
 	seen atomic.Pointer[live.Snapshot]
 	// readAt is up to when the history of each workload is known, for who asks

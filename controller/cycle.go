@@ -58,8 +58,8 @@ func (c *Controller) Cycle(ctx context.Context) (err error) {
 		}
 		c.advance()
 	}
-	errs = append(errs, c.aside(ctx, snapshot, &resolution, published, tally))
-	errs = append(errs, c.sayOnPolicies(ctx, snapshot, &resolution, tally.recommended))
+	c.aside(ctx, snapshot, &resolution, published, tally)
+	c.sayOnPolicies(ctx, snapshot, &resolution, tally.recommended)
 	c.tell(tally)
 	return errors.Join(errs...)
 }
@@ -125,8 +125,7 @@ func faulty(before *v1alpha1.VerticalRecommendationStatus, err error, now time.T
 // aside says on the recommendations of workloads that nothing is recommended for
 // any more why that is so: no policy targets them, or one that is not valid.
 // Those of workloads that are gone go with them.
-func (c *Controller) aside(ctx context.Context, snapshot *live.Snapshot, resolution *workload.Resolution, all published, tally *tally) error {
-	var errs []error
+func (c *Controller) aside(ctx context.Context, snapshot *live.Snapshot, resolution *workload.Resolution, all published, tally *tally) {
 	for i := range snapshot.Targets {
 		t := &snapshot.Targets[i]
 		match, ok := resolution.ByTarget[t.WorkloadKey]
@@ -136,14 +135,13 @@ func (c *Controller) aside(ctx context.Context, snapshot *live.Snapshot, resolut
 		case ok && len(match.Invalid) > 0:
 			tally.states[StateInvalid]++
 			if r != nil {
-				errs = append(errs, c.setAside(ctx, r, referenceTo(match), condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonInvalidPolicy,
-					match.String()+" is not valid: "+match.Invalid.ToAggregate().Error())))
+				c.setAside(ctx, r, referenceTo(match), condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonInvalidPolicy,
+					match.String()+" is not valid: "+match.Invalid.ToAggregate().Error()))
 			}
 		case !ok && r != nil:
-			errs = append(errs, c.setAside(ctx, r, nil, condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonNoPolicy, "")))
+			c.setAside(ctx, r, nil, condition(v1alpha1.ConditionReady, false, v1alpha1.ReasonNoPolicy, ""))
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // forget drops what is known of workloads that are no subjects any more. Where it

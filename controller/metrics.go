@@ -102,7 +102,7 @@ func NewMetrics(reg prometheus.Registerer, o MetricsOptions) *Metrics {
 			"How long a source took to answer a query, or to fail.", prometheus.ExponentialBuckets(0.005, 2.5, 12), "source"),
 		writes: f.counters("plimsoll_api_writes_total", "Objects written to the API server, by kind.", "kind"),
 		unwritten: f.counters("plimsoll_api_write_failures_total",
-			"Objects that the API server did not take, by kind and its reason; each is tried again, less and less often.", "kind", "reason"),
+			"Objects that the API server did not take, by kind and HTTP code, none where there was no answer; each is tried again, less and less often.", "kind", "code"),
 	}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
@@ -223,9 +223,9 @@ func (m *Metrics) Written(kind string) {
 }
 
 // NotWritten counts an object of this kind that the API server did not take.
-func (m *Metrics) NotWritten(kind, reason string) {
+func (m *Metrics) NotWritten(kind, code string) {
 	if m != nil {
-		m.unwritten.WithLabelValues(kind, reason).Inc()
+		m.unwritten.WithLabelValues(kind, code).Inc()
 	}
 }
 

@@ -38,7 +38,7 @@ func sayAll(m *Metrics) {
 	m.Dropped("Invalid", 3)
 	m.Queried("prometheus", "Answered", 0.2)
 	m.Written("VerticalRecommendation")
-	m.NotWritten("VerticalRecommendation", "Forbidden")
+	m.NotWritten("VerticalRecommendation", "403")
 	m.Recommendation(web, "app", corev1.ResourceCPU, 0.25, 1)
 	m.Recommendation(web, "app", corev1.ResourceMemory, 1<<28, 0)
 	m.Forget(history.WorkloadKey{Namespace: "shop", Kind: "Deployment", Name: "another"})
@@ -80,7 +80,7 @@ func TestWhatIsMeasured(t *testing.T) {
 	at := time.Unix(1_700_000_000, 500_000_000)
 	sayAll(NewMetrics(reg, MetricsOptions{Sizes: true, Clock: clocktesting.NewFakePassiveClock(at)}))
 	want := `
-plimsoll_api_write_failures_total{kind="VerticalRecommendation",reason="Forbidden"} 1
+plimsoll_api_write_failures_total{code="403",kind="VerticalRecommendation"} 1
 plimsoll_api_writes_total{kind="VerticalRecommendation"} 1
 plimsoll_cycle_seconds 2 5
 plimsoll_cycles_total{outcome="Failed"} 1

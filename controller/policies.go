@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,17 +20,22 @@ import (
 )
 
 // sayOnPolicies writes what became of each policy where that is news.
-func (c *Controller) sayOnPolicies(ctx context.Context, snapshot *live.Snapshot, r *workload.Resolution, recommended map[history.WorkloadKey]bool) error {
-	var errs []error
+func (c *Controller) sayOnPolicies(ctx context.Context, snapshot *live.Snapshot, r *workload.Resolution, recommended map[history.WorkloadKey]bool) {
+	say := func(p client.Object, status *v1alpha1.PolicyStatus, spec *v1alpha1.PolicySpec, state *workload.PolicyState) {
+		_ = c.attempt(ctx, object{state.Kind, client.ObjectKeyFromObject(p)}, func() error {
+			return c.sayOnPolicy(ctx, p, status, spec, state, recommended)
+		})
+		c.tellUnwritten(p, state.Targets)
+	}
 	for i := range r.Policies {
 		p := snapshot.Policies[i].DeepCopy()
-		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, &p.Spec.PolicySpec, &r.Policies[i], recommended))
+		say(p, &p.Status, &p.Spec.PolicySpec, &r.Policies[i])
 	}
 	for i := range r.ClusterPolicies {
 		p := snapshot.ClusterPolicies[i].DeepCopy()
-		errs = append(errs, c.sayOnPolicy(ctx, p, &p.Status, &p.Spec.PolicySpec, &r.ClusterPolicies[i], recommended))
+		say(p, &p.Status, &p.Spec.PolicySpec, &r.ClusterPolicies[i])
 	}
-	return errors.Join(errs...)
+	c.unwritten.news = nil
 }
 
 // sayOnPolicy writes one policy's status, which is part of the object.

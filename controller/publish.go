@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/report"
@@ -59,7 +60,8 @@ func (c *Controller) publishAll(ctx context.Context, subjects []*subject, status
 	for i, s := range subjects {
 		group.Go(func() error {
 			if ctx.Err() == nil {
-				errs[i] = c.publish(ctx, s, statuses[i], all[s.Key()])
+				o := object{v1alpha1.KindVerticalRecommendation, client.ObjectKey{Namespace: s.target.Namespace, Name: vrec.Name(s.Key())}}
+				errs[i] = c.attempt(ctx, o, func() error { return c.publish(ctx, s, statuses[i], all[s.Key()]) })
 			}
 			return nil
 		})
@@ -69,11 +71,15 @@ func (c *Controller) publishAll(ctx context.Context, subjects []*subject, status
 		return errStopped
 	}
 	for i, s := range subjects {
-		if to := c.histories.of(s.Key()).to; errs[i] == nil && !to.IsZero() {
+		to := c.histories.of(s.Key()).to
+		switch {
+		case errs[i] == nil && !to.IsZero():
 			c.readAt.Store(s.Key(), to)
+		case errs[i] != nil && !errors.Is(errs[i], errLater):
+			c.unwritten.failed(s.Key(), errs[i])
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // publish writes a subject's recommendation where it is news.
@@ -88,7 +94,7 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 			Spec:       v1alpha1.VerticalRecommendationSpec{Workload: s.reference()},
 		}
 		if err := c.Client.Create(ctx, object); err != nil {
-			return c.writing("creating", object, err)
+			return c.writing("creating", object, c.whose(ctx, s, object, err))
 		}
 		c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
 	} else if !s.owns(object) {
@@ -107,19 +113,32 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 		now := metav1.NewTime(c.Clock.Now())
 		status.ChangedAt = &now
 	}
-	rewritten := describeTemplate(object.Status.Containers, status.Containers)
+	rewritten := ""
+	if !s.target.FromPod { // Else it is not a person who has written it.
+		rewritten = describeTemplate(object.Status.Containers, status.Containers)
+	}
 	object.Status = *status.DeepCopy() // Parts of it may be the published one's.
 	object.Status.Fit()
 	if written, err := c.writeStatus(ctx, object); !written {
 		return err
 	}
 	if rewritten != "" {
-		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonTemplateChanged), "Recommend", "%s", clip(rewritten))
+		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonTemplateChanged), "Recommend", "%s", shorten.Note(rewritten))
 	}
 	if changes != "" {
-		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonRecommended), "Recommend", "%s", clip(changes))
+		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonRecommended), "Recommend", "%s", shorten.Note(changes))
 	}
 	return nil
+}
+
+// whose says of an object that is there already for whom it is, where that is
+// another workload: the cache would have had it as this one's, sooner or later.
+func (c *Controller) whose(ctx context.Context, s *subject, object *v1alpha1.VerticalRecommendation, err error) error {
+	var there v1alpha1.VerticalRecommendation
+	if !apierrors.IsAlreadyExists(err) || c.Client.Get(ctx, client.ObjectKeyFromObject(object), &there) != nil || vrec.Workload(&there) == s.Key() {
+		return err
+	}
+	return fmt.Errorf("there is one that is for %s and not for %s; delete it, so that it is made anew", vrec.Workload(&there), s.Key())
 }
 
 // writing wraps what a write failed of. Another writer, an object that is gone
@@ -186,16 +205,18 @@ func orUnset(r corev1.ResourceName, q *resource.Quantity) string {
 
 // setAside says on a recommendation why nothing new is recommended, and which
 // policy that is up to; nil is none. What it recommends stays.
-func (c *Controller) setAside(ctx context.Context, r *v1alpha1.VerticalRecommendation, policy *v1alpha1.PolicyReference, why metav1.Condition) error {
+func (c *Controller) setAside(ctx context.Context, r *v1alpha1.VerticalRecommendation, policy *v1alpha1.PolicyReference, why metav1.Condition) {
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == why.Reason && samePolicy(r.Status.Policy, policy) {
-		return nil
+		return
 	}
-	object := r.DeepCopy()
-	object.Status.Policy, object.Status.Mode = policy, ""
-	setCondition(&object.Status, why, c.Clock.Now())
-	_, err := c.writeStatus(ctx, object)
-	return err
+	aside := r.DeepCopy()
+	aside.Status.Policy, aside.Status.Mode = policy, ""
+	setCondition(&aside.Status, why, c.Clock.Now())
+	_ = c.attempt(ctx, object{v1alpha1.KindVerticalRecommendation, client.ObjectKeyFromObject(r)}, func() error {
+		_, err := c.writeStatus(ctx, aside)
+		return err
+	})
 }
 
 // writeStatus writes a recommendation's status, which says of all its conditions

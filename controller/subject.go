@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/api/effective"
@@ -104,10 +103,13 @@ func (s *subject) owner() []metav1.OwnerReference {
 }
 
 // owns says whether a recommendation goes with the workload, as far as that has
-// an identity.
+// an identity. The version of its API is none: pods may name several.
 func (s *subject) owns(r *v1alpha1.VerticalRecommendation) bool {
-	owner := s.owner()
-	return owner == nil || equality.Semantic.DeepEqual(r.OwnerReferences, owner)
+	if s.target.UID == "" {
+		return true
+	}
+	owners := r.OwnerReferences
+	return len(owners) == 1 && owners[0].UID == s.target.UID && owners[0].Kind == s.target.Kind && owners[0].Name == s.target.Name
 }
 
 // reference is the workload as the recommendation's spec names it.
