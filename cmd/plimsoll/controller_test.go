@@ -229,10 +229,11 @@ func needsRights(t *testing.T, b *controllerBed) {
 }
 
 func keepsCheckpoint(t *testing.T, b *controllerBed) {
-	p := b.startWith(t, b.cluster.KubeconfigPath, "--metrics-server")
+	// That what was kept has been read starts the second cycle, half an hour early.
+	p := b.startWith(t, b.cluster.KubeconfigPath, "--metrics-server", "--interval", "30m")
 	p.AwaitOK(t, "/readyz")
 	p.AwaitOK(t, "/healthz/metrics-server")
-	awaitCount(t, p, "plimsoll_cycles_total", "outcome", "Succeeded")
+	p.Await(t, "two cycles", func(context.Context) bool { return p.Read(t).Sum("plimsoll_cycles_total", "outcome", "Succeeded") >= 2 })
 	p.Stop(t)
 	kept, err := b.cluster.Client.CoreV1().ConfigMaps(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=plimsoll"})
 	if err != nil || len(kept.Items) == 0 {
