@@ -202,7 +202,7 @@ func (p *plan) stillFits(steps []Step) bool {
 			l.next = c.To
 		}
 	}
-	for _, ask := range []func(*plan) ruling{memoryInUse, nodeGrants, limitRanges, quota, nodeRoom, limitRangeLeast, limitRangesAdmit, envelopeAdmits} {
+	for _, ask := range []func(*plan) ruling{restart, memoryInUse, nodeGrants, limitRanges, quota, nodeRoom, limitRangeLeast, limitRangesAdmit, envelopeAdmits} {
 		ask(p)
 	}
 	for _, s := range steps {

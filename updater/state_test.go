@@ -249,6 +249,11 @@ func TestAResizeUnderWay(t *testing.T) {
 		"nor beside another pod of the workload": {
 			steps: 2, state: settle, change: func(in *Input) { in.Workload.InFlight = []string{"web-2"} }, want: outcome{Wait, v1alpha1.ReasonWorkloadBusy, ""},
 		},
+		"nor where it would restart a container that may not": {
+			steps: 2, state: settle, change: func(in *Input) {
+				in.Pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+			}, want: outcome{Skip, v1alpha1.ReasonRestartNotAllowed, ""},
+		},
 		"what came to nothing is put back in any mode": {
 			steps: 2, state: func(p *corev1.Pod) { pending(p, corev1.PodReasonInfeasible, 2) },
 			change: func(in *Input) { in.Policy.Mode = v1alpha1.ModeRecommend }, want: outcome{Revert, v1alpha1.ReasonResizeInfeasible, back},
