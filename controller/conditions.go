@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plimsoll-dev/plimsoll/api/shorten"
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/history"
 	"github.com/plimsoll-dev/plimsoll/sizing"
@@ -14,7 +15,7 @@ import (
 
 // condition is one condition of a status, without its times.
 func condition(kind string, status bool, reason v1alpha1.Reason, message string) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: clip(message)}
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: shorten.Note(message)}
 	if status {
 		c.Status = metav1.ConditionTrue
 	}
@@ -22,15 +23,6 @@ func condition(kind string, status bool, reason v1alpha1.Reason, message string)
 		c.Message = reason.Meaning()
 	}
 	return c
-}
-
-// clip bounds a message to what a condition may hold.
-func clip(message string) string {
-	const most = 1024
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most], "") + "…"
 }
 
 // conditions are what a recommendation's status says in a word each.
