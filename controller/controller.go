@@ -44,9 +44,9 @@ type Options struct {
 	// 0 is a minute.
 	Interval time.Duration
 	// Settle is how long a source is given to have a step's last samples; 0 is
-	// half a minute. Settles has the sources to which another time applies.
-	Settle  time.Duration
-	Settles map[string]time.Duration
+	// half a minute. Delays has the sources to which another time applies.
+	Settle time.Duration
+	Delays map[string]time.Duration
 	// StallAfter is how long the loop may show no progress until Healthy says
 	// so; 0 is ten minutes, or three intervals where that is more.
 	StallAfter time.Duration

@@ -169,7 +169,7 @@ func (h *histories) due(s *subject) (span, bool) {
 
 // settle is how long a source is given to have a step's last samples.
 func (h *histories) settle(source string) time.Duration {
-	if d, ok := h.Settles[source]; ok {
+	if d, ok := h.Delays[source]; ok {
 		return d
 	}
 	return h.Settle
@@ -203,10 +203,14 @@ func (s *subject) begins(end time.Time) time.Time {
 	if end.Sub(created) > 24*time.Hour {
 		coarse = 24 * time.Hour
 	}
-	if begun := created.Add(-s.terms.step).Truncate(coarse); begun.After(start) && begun.Before(end) {
-		return begun
+	begun := created.Add(-s.terms.step).Truncate(coarse)
+	if last := end.Add(-s.terms.step); begun.After(last) {
+		begun = last // Nothing of it is due yet.
 	}
-	return start
+	if begun.Before(start) {
+		return start
+	}
+	return begun
 }
 
 // load reads one stretch of several workloads.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -283,6 +284,7 @@ func TestWhatIsNewUnderItsNameIsReadFromItsBeginning(t *testing.T) {
 		age        time.Duration
 		most       time.Duration
 	}{
+		{"Job", "import", -2 * time.Minute, 2 * time.Hour},
 		{"Job", "import", 0, 2 * time.Hour},
 		{"Job", "import", 30 * time.Hour, 72 * time.Hour},
 		{"Job", "import", 30 * 24 * time.Hour, 8 * 24 * time.Hour},
@@ -331,7 +333,7 @@ func TestAClockThatIsPutBackStopsNothing(t *testing.T) {
 
 func TestASourceIsGivenTheTimeThatItTakes(t *testing.T) {
 	b := newBed(t)
-	b.Settles, b.histories.Settles = map[string]time.Duration{"prometheus": 3 * time.Minute}, map[string]time.Duration{"prometheus": 3 * time.Minute}
+	b.Delays, b.histories.Delays = map[string]time.Duration{"prometheus": 3 * time.Minute}, map[string]time.Duration{"prometheus": 3 * time.Minute}
 	b.deployment("web", "1", "1Gi")
 	b.policy("web", "web")
 	for range 11 {
@@ -343,6 +345,35 @@ func TestASourceIsGivenTheTimeThatItTakes(t *testing.T) {
 	}
 	if n := len(b.source.loads); n != 3 {
 		t.Errorf("the source was asked %d times, want once for the window and for each step", n)
+	}
+}
+
+func TestADroppedSampleIsCountedOnceHoweverOftenItIsRead(t *testing.T) {
+	b := newBed(t)
+	reg := b.measured()
+	b.deployment("web", "1", "1Gi")
+	policy := b.policy("web", "web")
+	b.source.set(func(s *source) {
+		s.raw = true
+		s.cpu = func(end time.Time) float64 {
+			if end.Equal(now.Truncate(time.Hour).Add(-time.Hour)) {
+				return -1
+			}
+			return 0.25
+		}
+	})
+	b.cycle(0)
+	b.get(policy)
+	policy.Spec.History.WindowDays = ptr.To(int32(7))
+	if err := b.client.Update(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	b.cycle(time.Minute)
+	if n := b.source.whole(); n != 2 {
+		t.Errorf("the window was read %d times, want it read again for the other policy", n)
+	}
+	if got := values(t, reg); !strings.Contains(got, `plimsoll_samples_dropped_total{reason="Invalid"} 1`+"\n") {
+		t.Errorf("the metrics are\n%s", got)
 	}
 }
 

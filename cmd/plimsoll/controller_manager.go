@@ -198,6 +198,7 @@ func (s *controllerSettings) newLoop(m manager.Manager, metrics *controller.Metr
 		Reader:   m.GetAPIReader(),
 		Sources:  sources,
 		Default:  s.sources.DefaultSource,
+		Delays:   s.sources.Delays(),
 		Interval: s.interval,
 		InPlace:  s.inPlace,
 		Clock:    clock.RealClock{},

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/config"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -41,6 +42,23 @@ type Source struct {
 	Name          string               `yaml:"name"`
 	Prometheus    *prometheus.Settings `yaml:"prometheus"`
 	MetricsServer *MetricsServer       `yaml:"metricsServer"`
+	// Delay is how late a sample may be known to a Prometheus, which is asked for a
+	// step that long after its end; 0 is half a minute.
+	Delay time.Duration `yaml:"delay"`
+}
+
+// mostDelay keeps recommendations younger than what the updater takes for stale.
+const mostDelay = 30 * time.Minute
+
+// Delays are those of the sources that have one, by name.
+func (f *File) Delays() map[string]time.Duration {
+	delays := map[string]time.Duration{}
+	for _, s := range f.Sources {
+		if s.Delay > 0 {
+			delays[s.Name] = s.Delay
+		}
+	}
+	return delays
 }
 
 // MetricsServer says how metrics-server is sampled.
@@ -138,6 +156,12 @@ func (s *Source) check(d *decoder, path string) {
 	}
 	if s.MetricsServer != nil {
 		s.MetricsServer.check(d, path+".metricsServer")
+	}
+	switch {
+	case s.Delay != 0 && s.Prometheus == nil:
+		d.fault(path+".delay", "metrics-server knows a sample when it is taken: leave the delay out")
+	case s.Delay < 0 || s.Delay > mostDelay:
+		d.fault(path+".delay", "write a duration up to %s", mostDelay)
 	}
 }
 

@@ -29,6 +29,7 @@ sources:
     labels: {pod: pod_name}
     scrapeInterval: 30s
     maxInFlight: 8
+  delay: 2m
 - name: kubelets
   metricsServer: {everySeconds: 15, checkpoint: None}
 `
@@ -42,6 +43,9 @@ func TestAWholeFileIsRead(t *testing.T) {
 		t.Errorf("the file is %+v", f)
 	}
 	if diff := cmp.Diff(&MetricsServer{EverySeconds: 15, Checkpoint: CheckpointNone}, f.Sources[1].MetricsServer); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]time.Duration{"thanos": 2 * time.Minute}, f.Delays()); diff != "" {
 		t.Error(diff)
 	}
 	got := *f.Sources[0].Prometheus
@@ -116,7 +120,7 @@ func TestFaults(t *testing.T) {
 		"a field of the wrong case": {
 			"sources:\n- name: p\n  Prometheus: {}\n",
 			"line 2: sources[0]: say what the source is: write prometheus or metricsServer\n" +
-				"line 3: sources[0].Prometheus: there is no such field: write one of name, prometheus, metricsServer",
+				"line 3: sources[0].Prometheus: there is no such field: write one of name, prometheus, metricsServer, delay",
 		},
 		"a field written twice": {prom + "    url: http://q:9090\n", "line 5: sources[0].prometheus.url: the field is written twice: leave one"},
 		"no name": {
@@ -135,21 +139,26 @@ func TestFaults(t *testing.T) {
 			"defaultSource: a\nsources:\n- {name: a, metricsServer: {}}\n- {name: b, metricsServer: {}}\n",
 			"line 4: sources[1].metricsServer: another source is metrics-server as well, and there is one: leave one of them out",
 		},
-		"no kind":                  {"sources: [{name: a}]", "line 1: sources[0]: say what the source is: write prometheus or metricsServer"},
-		"two kinds":                {prom + "  metricsServer: {}\n", "line 2: sources[0]: prometheus and metricsServer are two sources: write an entry for each"},
-		"two sources, no default":  {"sources:\n- {name: a, metricsServer: {}}\n- {name: b, prometheus: {url: 'http://p'}}\n", "line 1: defaultSource: there are 2 sources: write which is meant where a policy names none (a, b)"},
-		"a default that is none":   {"defaultSource: b\n" + prom, `line 1: defaultSource: there is no source "b": write one of p`},
-		"a text for a number":      {prom + "    maxInFlight: many\n", "line 5: sources[0].prometheus.maxInFlight: write a whole number"},
-		"a number without a unit":  {prom + "    scrapeInterval: 30\n", "line 5: sources[0].prometheus.scrapeInterval: write a duration, such as 30s or 5m"},
-		"a word for a switch":      {prom + "    compress: maybe\n", "line 5: sources[0].prometheus.compress: write true or false"},
-		"a text for a list":        {prom + "    matchers: cluster\n", "line 5: sources[0].prometheus.matchers: write a list"},
-		"a text for fields":        {prom + "    labels: pod\n", "line 5: sources[0].prometheus.labels: write fields here: namespace, pod, container"},
-		"a field without a value":  {prom + "    maxPoints:\n", "line 5: sources[0].prometheus.maxPoints: write a whole number"},
-		"no URL":                   {"sources:\n- name: p\n  prometheus:\n", "line 3: sources[0].prometheus.url: none given; it is the base of the server's API, such as http://localhost:9090"},
-		"a URL of another scheme":  {"sources: [{name: p, prometheus: {url: 'ftp://p'}}]", `line 1: sources[0].prometheus.url: "ftp://p" starts with neither http:// nor https://`},
-		"a number out of range":    {prom + "    maxInFlight: 0\n", "line 5: sources[0].prometheus.maxInFlight: 0 is less than 1"},
-		"a metric that is none":    {prom + "    metrics: {cpuUsage: 'a b'}\n", `line 5: sources[0].prometheus.metrics.cpuUsage: "a b" is not the name of a metric`},
-		"sampling too seldom":      {"sources: [{name: a, metricsServer: {everySeconds: 3600}}]", "line 1: sources[0].metricsServer.everySeconds: write a number from 15 to 300"},
+		"no kind":                 {"sources: [{name: a}]", "line 1: sources[0]: say what the source is: write prometheus or metricsServer"},
+		"two kinds":               {prom + "  metricsServer: {}\n", "line 2: sources[0]: prometheus and metricsServer are two sources: write an entry for each"},
+		"two sources, no default": {"sources:\n- {name: a, metricsServer: {}}\n- {name: b, prometheus: {url: 'http://p'}}\n", "line 1: defaultSource: there are 2 sources: write which is meant where a policy names none (a, b)"},
+		"a default that is none":  {"defaultSource: b\n" + prom, `line 1: defaultSource: there is no source "b": write one of p`},
+		"a text for a number":     {prom + "    maxInFlight: many\n", "line 5: sources[0].prometheus.maxInFlight: write a whole number"},
+		"a number without a unit": {prom + "    scrapeInterval: 30\n", "line 5: sources[0].prometheus.scrapeInterval: write a duration, such as 30s or 5m"},
+		"a word for a switch":     {prom + "    compress: maybe\n", "line 5: sources[0].prometheus.compress: write true or false"},
+		"a text for a list":       {prom + "    matchers: cluster\n", "line 5: sources[0].prometheus.matchers: write a list"},
+		"a text for fields":       {prom + "    labels: pod\n", "line 5: sources[0].prometheus.labels: write fields here: namespace, pod, container"},
+		"a field without a value": {prom + "    maxPoints:\n", "line 5: sources[0].prometheus.maxPoints: write a whole number"},
+		"no URL":                  {"sources:\n- name: p\n  prometheus:\n", "line 3: sources[0].prometheus.url: none given; it is the base of the server's API, such as http://localhost:9090"},
+		"a URL of another scheme": {"sources: [{name: p, prometheus: {url: 'ftp://p'}}]", `line 1: sources[0].prometheus.url: "ftp://p" starts with neither http:// nor https://`},
+		"a number out of range":   {prom + "    maxInFlight: 0\n", "line 5: sources[0].prometheus.maxInFlight: 0 is less than 1"},
+		"a metric that is none":   {prom + "    metrics: {cpuUsage: 'a b'}\n", `line 5: sources[0].prometheus.metrics.cpuUsage: "a b" is not the name of a metric`},
+		"sampling too seldom":     {"sources: [{name: a, metricsServer: {everySeconds: 3600}}]", "line 1: sources[0].metricsServer.everySeconds: write a number from 15 to 300"},
+		"a delay without a unit":  {prom + "  delay: 120\n", "line 5: sources[0].delay: write a duration, such as 30s or 5m"},
+		"a delay of hours":        {prom + "  delay: 2h\n", "line 5: sources[0].delay: write a duration up to 30m0s"},
+		"a delay of metrics-server": {
+			"sources: [{name: a, metricsServer: {}, delay: 1m}]", "line 1: sources[0].delay: metrics-server knows a sample when it is taken: leave the delay out",
+		},
 		"checkpoints nowhere":      {"sources: [{name: a, metricsServer: {checkpoint: Disk}}]", "line 1: sources[0].metricsServer.checkpoint: write ConfigMaps or None"},
 		"two ways to authenticate": {prom + "    http: {bearer_token_file: /a, basic_auth: {username: me, password_file: /b}}\n", "line 5: sources[0].prometheus.http: at most one of basic_auth, oauth2, bearer_token & bearer_token_file must be configured"},
 		"a field of the connection": {
