@@ -19,6 +19,9 @@ const (
 	firstInPlace = 33 // resize in place, on by default
 	lowersMemory = 34 // memory limits are lowered without a restart
 	podLevel     = 36 // pods with resources of their own are resized
+	// The kubelet's: with a container's memory limit the pod's is raised as well,
+	// where the container is down. Later patches of 1.35 and 1.36 have it too.
+	raisesWhileDown = 37
 )
 
 func (s Server) minor() int {
@@ -44,13 +47,16 @@ func switchAll(p *plan) ruling {
 	return ruling{}
 }
 
+// ConfigSourceAnnotation says whence a kubelet has a pod: "file" is a static one.
+const ConfigSourceAnnotation = "kubernetes.io/config.source"
+
 func running(p *plan) ruling {
 	pod := p.in.Pod
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	switch {
 	case ended(pod):
 		return ruling{action: Skip, reason: v1alpha1.ReasonPodEnding, note: "the pod has ended or is being deleted"}
-	case mirror || pod.Annotations["kubernetes.io/config.source"] == "file":
+	case mirror || pod.Annotations[ConfigSourceAnnotation] == "file":
 		return ruling{action: Skip, reason: v1alpha1.ReasonStaticPod, note: "the pod is static: its manifest lies on its node"}
 	case pod.Spec.NodeName == "":
 		return ruling{action: Wait, reason: v1alpha1.ReasonNotReady, note: "the pod is not scheduled yet"}

@@ -27,7 +27,8 @@ that needs that figure.
 
 With --save, what was decided on is kept in a file, and --load decides on it again,
 without a cluster. Values of environment variables are left out of it, except those
-that say something of the runtime; commands, arguments and sizes are in it.`
+that say something of the runtime, and so are all annotations but Plimsoll's own;
+names, labels, commands, arguments and sizes are in it.`
 
 func newWhy(s streams) *cobra.Command {
 	var o whyOptions

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,27 +19,46 @@ import (
 // saveCase writes what a decision depends on, without what may be secret and
 // nothing depends on.
 func saveCase(w io.Writer, in updater.Input) error {
-	in.Pod = withoutSecrets(in.Pod)
+	in.Pod, in.Space = withoutSecrets(in.Pod), spaceWithoutSecrets(in.Space)
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(in)
 }
 
+// decisive are the annotations that decisions depend on. What else there is can be
+// anybody's, such as kubectl's note of the last manifest with all its values.
+var decisive = []string{
+	updater.ResizeAnnotation, updater.DriftAnnotation, updater.InducedRestartsAnnotation,
+	corev1.MirrorPodAnnotationKey, updater.ConfigSourceAnnotation,
+}
+
 // withoutSecrets is the pod without values of environment variables that say
-// nothing of the runtime, and without kubectl's note of the last manifest, which
-// holds them as well.
+// nothing of the runtime, and without annotations that nothing depends on.
 func withoutSecrets(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	for i := range pod.ManagedFields {
 		pod.ManagedFields[i].FieldsV1 = nil // Who wrote last, and when, is all that counts.
 	}
-	delete(pod.Annotations, corev1.LastAppliedConfigAnnotation)
+	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return !slices.Contains(decisive, key) })
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			redact(&containers[i])
 		}
 	}
 	return pod
+}
+
+// spaceWithoutSecrets is what bounds a namespace's pods, without annotations and
+// without who wrote it.
+func spaceWithoutSecrets(s updater.Space) updater.Space {
+	s.Quotas, s.LimitRanges = slices.Clone(s.Quotas), slices.Clone(s.LimitRanges)
+	for i := range s.Quotas {
+		s.Quotas[i].Annotations, s.Quotas[i].ManagedFields = nil, nil
+	}
+	for i := range s.LimitRanges {
+		s.LimitRanges[i].Annotations, s.LimitRanges[i].ManagedFields = nil, nil
+	}
+	return s
 }
 
 // redact empties each value without which the runtime looks the same.

@@ -140,14 +140,25 @@ func TestASavedCaseHasNoSecrets(t *testing.T) {
 	}
 	app := &in.Pod.Spec.Containers[0]
 	app.Env = append(app.Env, corev1.EnvVar{Name: "PASSWORD", Value: "hunter2"}, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "200MiB"})
-	in.Pod.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "hunter2"}
+	in.Pod.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "hunter2", "vault/token": "hunter2", updater.DriftAnnotation: "[]"}
+	secret := metav1.ObjectMeta{Name: "bound", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "hunter2"}}
+	in.Space.Quotas, in.Space.LimitRanges = []corev1.ResourceQuota{{ObjectMeta: secret}}, []corev1.LimitRange{{ObjectMeta: secret}}
 	before := updater.Plan(in)
 	var saved bytes.Buffer
 	if err := saveCase(&saved, in); err != nil {
 		t.Fatal(err)
 	}
-	if text := saved.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, "PASSWORD") || !strings.Contains(text, "200MiB") {
+	text := saved.String()
+	if strings.Contains(text, "hunter2") {
 		t.Errorf("the case is\n%s", text)
+	}
+	for _, want := range []string{"PASSWORD", "200MiB", updater.DriftAnnotation, `"bound"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the case lacks %s:\n%s", want, text)
+		}
+	}
+	if len(in.Space.Quotas[0].Annotations) == 0 || len(in.Pod.Annotations) != 3 {
+		t.Error("what was decided on has lost annotations")
 	}
 	if len(app.Env[len(app.Env)-2].Value) == 0 {
 		t.Error("what was decided on has changed")
