@@ -577,6 +577,18 @@ func TestDecreasesAreTheDangerousHalf(t *testing.T) {
 		"or was, at its recent peak": {
 			target: down, change: use(100*mi, 600*mi), want: requestOnly, held: []v1alpha1.Reason{v1alpha1.ReasonMemoryInUse},
 		},
+		"and stays no longer than that, though the request is where it should be": {
+			pod: pod(asks("app", "200m", "256Mi", "400m", "1Gi")), target: down, change: use(400*mi, 460*mi),
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app memory 256Mi/1Gi → 256Mi/512Mi"},
+		},
+		"until then it is told of": {
+			pod: pod(asks("app", "200m", "256Mi", "400m", "1Gi")), target: down, change: use(470*mi, 470*mi),
+			want: outcome{Wait, v1alpha1.ReasonMemoryInUse, ""},
+		},
+		"a limit within the bounds of its request, in proportion, is left": {
+			pod: pod(asks("app", "200m", "256Mi", "400m", "550Mi")), target: Container{Name: "app", Memory: Want{Size: Size{256 * mi, 512 * mi}, Lower: 200 * mi, Upper: 280 * mi}},
+			want: outcome{Skip, v1alpha1.ReasonAtTarget, ""},
+		},
 		"with a margin it goes": {
 			target: down, change: use(400*mi, 460*mi), want: cut,
 		},

@@ -116,6 +116,10 @@ func (l *line) limitGrain() int64 {
 // kernel's a process can allocate: with less than this, a lowered limit kills.
 const memoryMarginPercent = 10
 
+// useAgain is when to look again at memory in use that is too much: what counts
+// is the peak of an hour, and every look asks the source.
+const useAgain = 10 * time.Minute
+
 // memoryInUse: a memory limit is lowered only when what is charged to the
 // cgroup, page cache included, is safely below it, now and at its recent peak,
 // for the container and for the pod. Without that figure, or with too large a
@@ -135,7 +139,7 @@ func memoryInUse(p *plan) ruling {
 		case !fits(used, l.next.Limit):
 			wanted := l.next.Limit
 			l.keepLimit()
-			p.hold(l, Wait, v1alpha1.ReasonMemoryInUse, time.Time{}, "%s are in use with page cache, which is not %d%% below %s; the limit stays",
+			p.hold(l, Wait, v1alpha1.ReasonMemoryInUse, p.now.Add(useAgain), "%s are in use with page cache, which is not %d%% below %s; the limit stays",
 				quantity(l.resource, used), memoryMarginPercent, quantity(l.resource, wanted))
 		}
 	}
@@ -175,7 +179,7 @@ func (p *plan) podMemoryInUse() {
 			p.hold(l, Wait, v1alpha1.ReasonMemoryUseUnknown, time.Time{}, "the pod's use with page cache is not known; the limit stays")
 			continue
 		}
-		p.hold(l, Wait, v1alpha1.ReasonMemoryInUse, time.Time{}, "the pod uses %s with page cache, which is not %d%% below %s; the limit stays",
+		p.hold(l, Wait, v1alpha1.ReasonMemoryInUse, p.now.Add(useAgain), "the pod uses %s with page cache, which is not %d%% below %s; the limit stays",
 			quantity(l.resource, used), memoryMarginPercent, quantity(l.resource, after.Limit))
 	}
 }

@@ -42,7 +42,7 @@ func addsNoLimit(p *plan) ruling {
 }
 
 // outside: a line is changed when its request is not as good as the target, or
-// its own limit not enough, and the change is worth making. A kill is evidence
+// its own limit not enough, or too large, and the change is worth making. A kill is evidence
 // enough, and so is throttling where the change is worth it.
 func outside(p *plan) ruling {
 	p.due = true
@@ -61,8 +61,8 @@ func outside(p *plan) ruling {
 }
 
 func (p *plan) isDue(l *line) bool {
-	up := l.now.grows(l.goal)
-	if up && l.killed {
+	raises := l.now.raises(l.goal)
+	if raises && l.killed {
 		return true
 	}
 	lower, upper := l.want.Lower, l.want.Upper
@@ -70,8 +70,16 @@ func (p *plan) isDue(l *line) bool {
 		lower = min(max(lower, l.want.Floor.Request), l.goal.Request)
 	}
 	beyond := l.now.Request < lower || upper > 0 && l.now.Request > max(upper, l.goal.Request) ||
-		l.now.Limit > l.now.Request && l.goal.Limit > l.now.Limit
-	return (beyond || up && l.throttled) && p.worthwhile(l, l.goal)
+		l.now.Limit > l.now.Request && l.goal.Limit > l.now.Limit || l.limitTooLarge()
+	return (beyond || raises && l.throttled) && p.worthwhile(l, l.goal)
+}
+
+// limitTooLarge: a limit may be above its target as far as the request may be
+// above its own, in proportion. It can stay behind a request that was lowered,
+// for what was in use then.
+func (l *line) limitTooLarge() bool {
+	upper, goal := float64(max(l.want.Upper, l.goal.Request)), float64(l.goal.Request)
+	return l.want.Upper > 0 && l.goal.Limit < l.now.Limit && float64(l.now.Limit)*goal > upper*float64(l.goal.Limit)
 }
 
 // process: a limit that the process would not follow while it runs is left as
