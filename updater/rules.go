@@ -35,6 +35,7 @@ var rules = []rule{
 
 	{"no static manager pins it", staticManagers},
 	{"the node grants anything", nodeGrants},
+	{"the kubelet raises what is down", whileDown},
 	{"it stays under the policy's max", policyMax},
 	{"it stays under the LimitRanges' max", limitRanges},
 	{"it stays within the pod's own resources", envelope},

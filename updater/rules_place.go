@@ -47,6 +47,35 @@ func nodeGrants(p *plan) ruling {
 	return ruling{}
 }
 
+// startsAwaited is how many starts of a container are waited for at most: the
+// sixth comes five minutes after the first, and one that has not been seen to run
+// by then is killed before anybody could see it.
+const startsAwaited = 5
+
+// whileDown: an older kubelet that gives a container another limit while it is
+// down leaves the pod's own limit as it was, and that kills it all the same.
+// The pod has one where all its containers have.
+func whileDown(p *plan) ruling {
+	kubelet := p.in.Node.Kubelet
+	if kubelet == 0 {
+		kubelet = p.in.Server.minor()
+	}
+	_, bounded := p.sum(corev1.ResourceMemory, false)
+	if kubelet >= raisesWhileDown || !bounded || sizing.Amount(corev1.ResourceMemory, p.own().Limits) > 0 {
+		return ruling{}
+	}
+	for i := range p.lines {
+		l := &p.lines[i]
+		status := statusOf(p.in.Pod, l.container.Name, l.init)
+		if l.resource != corev1.ResourceMemory || l.next.Limit <= l.now.Limit || !stopped(status) || status.RestartCount > startsAwaited {
+			continue
+		}
+		l.keep()
+		p.hold(l, Wait, v1alpha1.ReasonContainerDown, time.Time{}, "the container is down, and the kubelet (1.%d) would raise its limit without the pod's", kubelet)
+	}
+	return ruling{}
+}
+
 // policyMax: sizing has kept the target under it; the policy may have changed
 // since, and a floor does not ask.
 func policyMax(p *plan) ruling {

@@ -269,6 +269,9 @@ const (
 	// NodeNotAccepting: the pod's node is in a state in which it grants no
 	// resize.
 	ReasonNodeNotAccepting Reason = "NodeNotAccepting"
+	// ContainerDown: the container is down, and this kubelet would raise its memory
+	// limit without that of the pod; its next start is waited for.
+	ReasonContainerDown Reason = "ContainerDown"
 	// CriticalPod: growing a critical pod could make its node evict others.
 	ReasonCriticalPod Reason = "CriticalPod"
 	// QuotaUnknown: the namespace's ResourceQuotas could not be read, so that

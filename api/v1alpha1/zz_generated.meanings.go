@@ -99,6 +99,7 @@ var meanings = map[Reason]string{
 	ReasonNodeTooSmall:             "The pod would ask for more than its node has for all pods.",
 	ReasonNodeFull:                 "The pod's node has no room for the increase now.",
 	ReasonNodeNotAccepting:         "The pod's node is in a state in which it grants no resize.",
+	ReasonContainerDown:            "The container is down, and this kubelet would raise its memory limit without that of the pod; its next start is waited for.",
 	ReasonCriticalPod:              "Growing a critical pod could make its node evict others.",
 	ReasonQuotaUnknown:             "The namespace's ResourceQuotas could not be read, so that nothing is raised.",
 	ReasonWorkloadBusy:             "Another pod of the workload is being changed.",
