@@ -83,7 +83,7 @@ func (t *turn) needsUsage() bool {
 		}
 		unknown := func(h updater.Held) bool { return h.Reason == v1alpha1.ReasonMemoryUseUnknown }
 		lowers := func(s updater.Step) bool {
-			return slices.ContainsFunc(s.Changes, func(c updater.Change) bool { return !c.Grows() })
+			return slices.ContainsFunc(s.Changes, updater.Change.Lowers)
 		}
 		return slices.ContainsFunc(p.decision.Held, unknown) || slices.ContainsFunc(p.decision.Steps, lowers)
 	})
