@@ -87,23 +87,9 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 	if old != nil && s.owns(old) && !material(&old.Status, &status, s.policy.MinChangePercent) {
 		return nil
 	}
-	object := old.DeepCopy()
+	object, err := c.claimed(ctx, s, old)
 	if object == nil {
-		object = &v1alpha1.VerticalRecommendation{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.target.Namespace, Name: vrec.Name(s.Key()), OwnerReferences: s.owner()},
-			Spec:       v1alpha1.VerticalRecommendationSpec{Workload: s.reference()},
-		}
-		if err := c.Client.Create(ctx, object); err != nil {
-			return c.writing("creating", object, c.whose(ctx, s, object, err))
-		}
-		c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
-	} else if !s.owns(object) {
-		// The workload was made anew under its old name.
-		object.OwnerReferences = s.owner()
-		if err := c.Client.Update(ctx, object); err != nil {
-			return c.writing("updating the owner of", object, err)
-		}
-		c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
+		return err
 	}
 	if !material(&object.Status, &status, s.policy.MinChangePercent) {
 		return nil
@@ -129,6 +115,32 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonRecommended), "Recommend", "%s", shorten.Note(changes))
 	}
 	return nil
+}
+
+// claimed is the object that a subject's recommendation is written to, the
+// subject its owner; nil where it is left for the next cycle, or cannot be had.
+func (c *Controller) claimed(ctx context.Context, s *subject, old *v1alpha1.VerticalRecommendation) (*v1alpha1.VerticalRecommendation, error) {
+	object := old.DeepCopy()
+	switch {
+	case object == nil:
+		object = &v1alpha1.VerticalRecommendation{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.target.Namespace, Name: vrec.Name(s.Key()), OwnerReferences: s.owner()},
+			Spec:       v1alpha1.VerticalRecommendationSpec{Workload: s.reference()},
+		}
+		if err := c.Client.Create(ctx, object); err != nil {
+			return nil, c.writing("creating", object, c.whose(ctx, s, object, err))
+		}
+	case s.owns(object):
+		return object, nil
+	default:
+		// The workload was made anew under its old name.
+		object.OwnerReferences = s.owner()
+		if err := c.Client.Update(ctx, object); err != nil {
+			return nil, c.writing("updating the owner of", object, err)
+		}
+	}
+	c.Metrics.Written(v1alpha1.KindVerticalRecommendation)
+	return object, nil
 }
 
 // whose says of an object that is there already for whom it is, where that is
