@@ -368,6 +368,11 @@ func TestPaceAndSteps(t *testing.T) {
 			},
 			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 250m/500m"},
 		},
+		"a request goes by steps where its target has a limit that is not added": {
+			pod: pod(asks("app", "500m", "1Gi")), target: to("app", "500m", "256Mi", "", "256Mi"),
+			change: func(in *Input) { in.Policy.Pace.MaxStepPercent = 25 },
+			want:   outcome{Resize, v1alpha1.ReasonAboveNeed, "app memory 1Gi → 768Mi"}, held: []v1alpha1.Reason{v1alpha1.ReasonCoolingDown, v1alpha1.ReasonLimitNotAdded},
+		},
 		"a step between whole cores is one core at least": {
 			pod: pod(asks("app", "3", "1Gi", "3", "1Gi")), target: to("app", "2", "1Gi", "2", "1Gi"),
 			change: func(in *Input) { in.Policy.Pace.CPUMaxStepPercent = 25 },
