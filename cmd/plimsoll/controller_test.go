@@ -36,6 +36,8 @@ import (
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/history"
+	"github.com/plimsoll-dev/plimsoll/history/metricsserver"
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
 	"github.com/plimsoll-dev/plimsoll/test/crd"
 	"github.com/plimsoll-dev/plimsoll/test/loopback"
@@ -54,7 +56,7 @@ func TestControllerInACluster(t *testing.T) {
 		"metrics are served with the certificate of a folder, and with the next one":   servesCertificates,
 		"a second replica stands by, and takes over when the first stops":              takesOver,
 		"without rights it does not get ready, and says what it may not do":            needsRights,
-		"what was sampled is kept when it is asked to stop":                            keepsCheckpoint,
+		"what was kept is there after a start and a stop":                              keepsCheckpoint,
 		"checkpoints that cannot be read are left, and an event of the lease says so":  tellsOfCheckpoints,
 		"a replica that cannot reach the API server is gone before another takes over": stopsWithoutLease,
 	} {
@@ -229,15 +231,33 @@ func needsRights(t *testing.T, b *controllerBed) {
 }
 
 func keepsCheckpoint(t *testing.T, b *controllerBed) {
+	maps := b.cluster.Client.CoreV1().ConfigMaps(b.namespace)
+	past := history.Usage{
+		Workload:   history.WorkloadKey{Namespace: b.namespace, Kind: "Deployment", Name: "past"},
+		Containers: map[string]*history.Container{"app": history.NewContainer()},
+	}
+	past.Containers["app"].AddCPU(time.Now().Unix(), 1, -1)
+	before := metricsserver.NewConfigMaps(maps)
+	if _, err := before.Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Save(t.Context(), []history.Usage{past}); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app.kubernetes.io/managed-by": "plimsoll", "app.kubernetes.io/component": "history"}
+	b.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "plimsoll-history-7", Labels: labels}})
 	// That what was kept has been read starts the second cycle, half an hour early.
 	p := b.startWith(t, b.cluster.KubeconfigPath, "--metrics-server", "--interval", "30m")
 	p.AwaitOK(t, "/readyz")
 	p.AwaitOK(t, "/healthz/metrics-server")
 	p.Await(t, "two cycles", func(context.Context) bool { return p.Read(t).Sum("plimsoll_cycles_total", "outcome", "Succeeded") >= 2 })
 	p.Stop(t)
-	kept, err := b.cluster.Client.CoreV1().ConfigMaps(b.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=plimsoll"})
-	if err != nil || len(kept.Items) == 0 {
-		t.Errorf("the checkpoints are %v (%v)", kept.Items, err)
+	kept, err := metricsserver.NewConfigMaps(maps).Restore(t.Context())
+	if err != nil || len(kept) != 1 || kept[0].Workload != past.Workload {
+		t.Errorf("after a start and a stop, what is kept is %+v (%v)", kept, err)
+	}
+	if all, err := maps.List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=history"}); err != nil || len(all.Items) != 1 {
+		t.Errorf("the stop did not save, which removes what has no use any more: %v (%v)", all.Items, err)
 	}
 	if holder := b.holder(t); holder != "" {
 		t.Errorf("the lease is still held by %q", holder)
