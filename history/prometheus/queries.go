@@ -26,12 +26,16 @@ type queries struct {
 	step time.Duration
 }
 
+// leastRateWindow holds two samples of a kubelet's, however often it is asked: it
+// takes them itself, 10 to 19 s apart.
+const leastRateWindow = 40 * time.Second
+
 func (s Settings) queries(scrape, step time.Duration) queries {
 	rate := s.RateWindow
 	if rate == 0 {
 		// Four intervals, so that a rate survives a missed scrape and is not the
 		// noise of two samples.
-		rate = max(step, 4*scrape)
+		rate = max(step, 4*scrape, leastRateWindow)
 	}
 	return queries{
 		metrics:     s.Metrics,

@@ -39,7 +39,7 @@ type Settings struct {
 	// ScrapeInterval is how far apart samples are; 0 finds out by asking.
 	ScrapeInterval time.Duration `yaml:"scrapeInterval,omitempty"`
 	// RateWindow is the window of CPU rates; 0 is the step, and at least four
-	// scrape intervals.
+	// scrape intervals and 40 s.
 	RateWindow time.Duration `yaml:"rateWindow,omitempty"`
 
 	// MaxInFlight bounds the queries that run at once.
