@@ -115,7 +115,14 @@ func (p *plan) steps() []Step {
 		return []Step{joined(cpu, memory)}
 	}
 	orders := [][]Step{{cpu, memory}, {memory, cpu}}
-	if p.memoryFirst() {
+	switch cpuOver, memoryOver := p.overfull(corev1.ResourceCPU), p.overfull(corev1.ResourceMemory); {
+	case cpuOver && memoryOver:
+		orders = nil // Neither is granted without the other.
+	case cpuOver:
+		orders = orders[:1]
+	case memoryOver:
+		orders = orders[1:]
+	case p.memoryFirst():
 		slices.Reverse(orders)
 	}
 	for _, order := range orders {

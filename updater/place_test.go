@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -220,4 +221,35 @@ func TestAnOverfullNodeGrantsOnlyWhatEndsThat(t *testing.T) {
 			target: to("app", "500m", "256Mi", "1", "1Gi"), change: over(1), want: outcome{Wait, v1alpha1.ReasonNodeFull, ""},
 		},
 	})
+}
+
+// What ends a node's want of room goes first, since nothing else is granted.
+func TestOnAnOverfullNodeWhatMakesRoomGoesFirst(t *testing.T) {
+	down := to("app", "250m", "256Mi", "500m", "512Mi")
+	runPlanCases(t, map[string]planCase{
+		"of memory": {
+			target: down, change: func(in *Input) { in.Node.Held.MemoryBytes = in.Node.Allocatable.MemoryBytes + 1 },
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app memory 512Mi/1Gi → 256Mi/512Mi, then app cpu 500m/1 → 250m/500m"},
+		},
+		"of both, in one patch": {
+			target: down, change: func(in *Input) {
+				in.Node.Held = sizing.Capacity{CPUMilli: in.Node.Allocatable.CPUMilli + 1, MemoryBytes: in.Node.Allocatable.MemoryBytes + 1}
+			},
+			want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 500m/1 → 250m/500m, app memory 512Mi/1Gi → 256Mi/512Mi"},
+		},
+	})
+}
+
+// Another container's growth lets the pod's limit grow only where it does grow.
+func TestThePodsMemoryInUseFitsWhatIsLeft(t *testing.T) {
+	p := pod(asks("app", "500m", "256Mi", "1", "256Mi"), asks("side", "100m", "64Mi", "1", "64Mi"))
+	in := input(p, to("app", "500m", "192Mi", "1", "192Mi"), to("side", "100m", "1Gi", "1", "1Gi"))
+	in.Usage.Containers["app"] = Use{MemoryBytes: 170 * mi, MemoryPeakBytes: 170 * mi}
+	in.Usage.Containers["side"] = Use{MemoryBytes: 64 * mi, MemoryPeakBytes: 64 * mi}
+	in.Node.Held.MemoryBytes = in.Node.Allocatable.MemoryBytes
+	d := Plan(in)
+	inUse := slices.ContainsFunc(d.Held, func(h Held) bool { return h.Reason == v1alpha1.ReasonMemoryInUse })
+	if want := "app memory 256Mi → 192Mi/256Mi"; describe(d.Steps) != want || !inUse {
+		t.Errorf("%s, want %s; held %+v", describe(d.Steps), want, d.Held)
+	}
 }

@@ -45,6 +45,7 @@ var rules = []rule{
 	{"what is left is worth it", worthIt},
 	{"the QoS class stays", classStays},
 	{"it was not refused before", refusedBefore},
+	{"what is in use still fits the pod's memory limit", podMemoryStays},
 	{"the LimitRanges admit the pod", limitRangesAdmit},
 	{"the pod's own resources admit it", envelopeAdmits},
 

@@ -157,6 +157,12 @@ func fits(used, limit int64) bool {
 	return float64(used)*(1+memoryMarginPercent/100.0) <= float64(limit)
 }
 
+// podMemoryStays: what was to grow beside a lowered limit may not grow any more.
+func podMemoryStays(p *plan) ruling {
+	p.podMemoryInUse()
+	return p.keepClass()
+}
+
 // podMemoryInUse asks the same of the pod, which has a limit where all its
 // containers have.
 func (p *plan) podMemoryInUse() {

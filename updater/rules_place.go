@@ -244,7 +244,8 @@ const systemCritical = 2_000_000_000
 // nothing is granted, whatever the resource and the side.
 func nodeRoom(p *plan) ruling {
 	for _, r := range sizing.Resources {
-		if left, known := p.free(r); known && left < 0 {
+		if p.overfull(r) {
+			left, _ := p.free(r)
 			p.raiseNothing(Wait, v1alpha1.ReasonNodeFull, fmt.Sprintf("node %s holds %s of %s more than it has", p.in.Node.Name, quantity(r, -left), r))
 			p.makeRoom(r, -left)
 		}
@@ -271,6 +272,12 @@ func nodeRoom(p *plan) ruling {
 		p.bound(r, false, left, c)
 	}
 	return ruling{}
+}
+
+// overfull says whether the pod's node holds more of a resource than it has.
+func (p *plan) overfull(r corev1.ResourceName) bool {
+	left, known := p.free(r)
+	return known && left < 0
 }
 
 // makeRoom: what becomes less is granted where the node then holds no more than

@@ -71,6 +71,9 @@ func Observe(pod *corev1.Pod, r Record) Observation {
 		return o
 	}
 	o.State, o.Message = progress(pod)
+	if (o.State == Deferred || o.State == Infeasible) && shows(pod, r.Intent.Steps[:sent]) {
+		o.State, o.Message = Done, "" // What is pending is somebody else's.
+	}
 	if o.State == Done && restarts(r.Intent.Steps[:sent]) && !ready(pod) {
 		o.State = Restarting
 	}
@@ -188,6 +191,23 @@ func notInEffect(pod *corev1.Pod) string {
 		}
 	})
 	return missing
+}
+
+// shows says whether the status shows as in effect what steps ask for.
+func shows(pod *corev1.Pod, steps []Step) bool {
+	now := map[string]Change{}
+	for _, s := range steps {
+		for _, c := range s.Changes {
+			now[c.Container+string(c.Resource)] = c
+		}
+	}
+	for _, c := range now {
+		status := statusOf(pod, c.Container, c.Init)
+		if status == nil || status.Resources == nil || sizeOf(c.Resource, status.Resources) != c.To || sizing.Amount(c.Resource, status.AllocatedResources) != c.To.Request {
+			return false
+		}
+	}
+	return true
 }
 
 // lacks says whether a list has another figure than is wanted. No list at all

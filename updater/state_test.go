@@ -270,6 +270,14 @@ func TestAResizeUnderWay(t *testing.T) {
 			steps: 1, state: settle, change: func(in *Input) { in.Target.Containers[0].Memory = Want{} },
 			want: outcome{Skip, v1alpha1.ReasonAtTarget, ""},
 		},
+		"in effect, while what another asked for is pending, it is done": {
+			steps: 1, state: func(p *corev1.Pod) {
+				settle(p)
+				p.Generation++
+				pending(p, corev1.PodReasonInfeasible, 3)
+			}, change: func(in *Input) { in.Target.Containers[0].Memory = Want{} },
+			want: outcome{Skip, v1alpha1.ReasonAtTarget, ""},
+		},
 		"overtaken by another, it is left": {
 			steps: 1, state: func(p *corev1.Pod) {
 				p.Spec.Containers[0].Resources.Requests = asks("", "700m", "512Mi").Resources.Requests
