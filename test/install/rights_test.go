@@ -34,7 +34,7 @@ var excused = []struct {
 		[]string{"deployments.apps", "statefulsets.apps", "daemonsets.apps", "replicasets.apps", "jobs.batch", "cronjobs.batch"},
 		"an owner that the watches have not told of yet: without it a workload would fall to another policy for a moment",
 	},
-	{"update", []string{"verticalrecommendations.autoscaling.plimsoll.dev"}, "a workload that was made anew under its old name becomes the owner"},
+	{"update", []string{"verticalrecommendations.autoscaling.plimsoll.dev"}, "a workload that was made anew under its old name becomes the owner; controller's TestAWorkloadThatIsMadeAnewBecomesTheOwner uses it"},
 	{"delete", []string{"configmaps"}, "checkpoints that have become smaller leave ConfigMaps over"},
 	{"patch", []string{"events", "events.events.k8s.io"}, "an event that comes again is counted on the first one"},
 }
