@@ -75,3 +75,16 @@ func TestOlderKubeletsRaiseTheMemoryOfWhatRuns(t *testing.T) {
 		},
 	})
 }
+
+func TestAMaxBelowAFloorMakesNoLimitBelowItsRequest(t *testing.T) {
+	target := to("app", "200m", "512Mi", "400m")
+	target.CPU.Floor, target.CPU.Max = Size{Request: 500}, 300
+	runPlanCases(t, map[string]planCase{
+		"where there is no limit": {
+			pod: pod(asks("app", "600m", "512Mi")), target: target, want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 600m → 500m"},
+		},
+		"where there is one": {
+			pod: pod(asks("app", "600m", "512Mi", "600m")), target: target, want: outcome{Resize, v1alpha1.ReasonAboveNeed, "app cpu 600m → 500m"},
+		},
+	})
+}
