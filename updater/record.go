@@ -31,8 +31,6 @@ const (
 // Record is what there is to know of a pod's resizes after a restart of the
 // controller. Times are whole seconds.
 type Record struct {
-	// Version is what the record can be read by; see recordVersion.
-	Version int `json:"version,omitempty"`
 	// Unreadable means that there is a record, and what it says is not known.
 	Unreadable bool `json:"-"`
 	// UID is the pod's; a record of another pod counts for nothing.
@@ -166,6 +164,12 @@ const maxAnnotation = 64 << 10
 // by the others.
 const recordVersion = 1
 
+// written is a record as it stands in the annotation.
+type written struct {
+	Version int `json:"version,omitempty"`
+	Record
+}
+
 // decode reads an annotation, which is one value. Fields that it does not know
 // were written by a newer version, and are left out. An annotation that is not
 // there gives ok = false without an error.
@@ -199,25 +203,21 @@ func encode(value any) (string, error) {
 // was copied from another pod, have an empty record. An error says what is
 // wrong with the annotation; the record is Unreadable then.
 func RecordOf(pod *corev1.Pod) (Record, error) {
-	r, ok, err := decode[Record](pod.Annotations, ResizeAnnotation)
+	w, ok, err := decode[written](pod.Annotations, ResizeAnnotation)
+	if err == nil && w.UID == pod.UID && w.Version > recordVersion {
+		err = fmt.Errorf("annotation %s: its version %d was written by a newer controller; this one reads %d", ResizeAnnotation, w.Version, recordVersion)
+	}
 	switch {
 	case err != nil:
-	case !ok || r.UID != pod.UID:
+		return Record{UID: pod.UID, Unreadable: true}, err
+	case !ok || w.UID != pod.UID:
 		return Record{UID: pod.UID}, nil
-	case r.Version > recordVersion:
-		err = fmt.Errorf("annotation %s: its version %d was written by a newer controller; this one reads %d", ResizeAnnotation, r.Version, recordVersion)
-	default:
-		r.Version = recordVersion
-		return r, nil
 	}
-	return Record{UID: pod.UID, Unreadable: true}, err
+	return w.Record, nil
 }
 
 // Encode is the record as the annotation's value.
-func (r Record) Encode() (string, error) {
-	r.Version = recordVersion
-	return encode(r)
-}
+func (r Record) Encode() (string, error) { return encode(written{recordVersion, r}) }
 
 func (r *Record) moves(resource corev1.ResourceName) *Moves {
 	if resource == corev1.ResourceCPU {
