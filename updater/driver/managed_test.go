@@ -191,25 +191,52 @@ func TestTheRateHoldsAcrossWorkloads(t *testing.T) {
 		return p != nil && podtest.Status(p, "app").RestartCount == 1
 	})
 	b.manage()
-	ready := workloads/2 + 1
-	for minute := 0; minute*rate < ready; minute++ {
-		begun := min(rate*(minute+1), ready)
-		all.Await(t, "to be resized", begun, idle)
-		if sent := len(b.resizes()); sent > begun {
-			t.Fatalf("%d resizes within %d minutes", sent, minute+1)
-		}
-		if minute == 0 && !idle(all.Get(killed+"-0")) {
+	b.byTheMinute(all, workloads/2+1, names, func(minute int) {
+		if minute == 1 && !idle(all.Get(killed+"-0")) {
 			t.Error("the kill was not answered first")
 		}
-		b.clock.Step(time.Minute)
-		for _, name := range names {
-			b.touch(name)
-		}
-	}
+	})
 	for i, name := range names {
 		if pod := all.Get(name + "-0"); i%2 == 1 && pod.Annotations[updater.ResizeAnnotation] != "" {
 			t.Errorf("%s was changed, and its history is not loaded", name)
 		}
+	}
+}
+
+// byTheMinute lets minutes pass until a number of pods are resized: in each as many
+// as the rate allows, and no more. After each it calls check.
+func (b *bed) byTheMinute(all *podtest.Many, pods int, workloads []string, check func(minute int)) {
+	b.Helper()
+	for minute, begun := 1, 0; begun < pods; minute++ {
+		begun = min(b.rate*minute, pods)
+		all.Await(b, "to be resized", begun, idle)
+		if sent := len(b.resizes()); sent > begun {
+			b.Fatalf("%d resizes within %d minutes", sent, minute)
+		}
+		check(minute)
+		b.clock.Step(time.Minute)
+		for _, name := range workloads {
+			b.touch(name)
+		}
+	}
+}
+
+// Field case B50, the driver at the default rate; TestTheRateHoldsForThousandsOfPods
+// has its full size.
+func TestTheDefaultRateHoldsForHundredsOfPods(t *testing.T) {
+	const workloads, each = 30, 5
+	b := newBed(t, func(b *bed) { b.rate = 60 })
+	all := podtest.WatchAll(t, b.kube, b.namespace)
+	names := b.fill(workloads, each)
+	all.Await(t, "to be ready", workloads*each, podtest.Ready)
+	watched := b.inFlight()
+	b.manage()
+	b.byTheMinute(all, workloads*each, names, func(int) {})
+	if most := watched(); most > workloads {
+		t.Errorf("%d pods were in flight at once, of %d workloads", most, workloads)
+	}
+	if sent := len(b.resizes()); sent != workloads*each {
+		t.Errorf("%d resizes of %d pods", sent, workloads*each)
 	}
 }
 

@@ -244,11 +244,12 @@ func (t *turn) account(p *planned, r *executor.Result, err error) {
 // schedule says when to look at a pod again.
 func (t *turn) schedule(p *planned) {
 	d := &p.decision
-	if !d.Until.IsZero() {
+	switch {
+	case !d.Until.IsZero():
 		t.lookAgain(d.Until)
-	} else if d.Action == updater.Wait {
+	case d.Action == updater.Wait:
 		t.lookAgain(t.now.Add(afterWait))
-	} else if d.Reason == v1alpha1.ReasonAtTarget && mayBeThrottled(&p.in) {
+	case d.Reason == v1alpha1.ReasonAtTarget && mayBeThrottled(&p.in):
 		t.lookAgain(t.now.Add(throttledLook))
 	}
 	cuts := p.before.Cuts
