@@ -194,14 +194,14 @@ func newItem(w Workload, r sizing.Recommendation) Item {
 		Replicas: w.Replicas,
 		Runtime: Runtime{
 			Name: string(r.Verdict.Runtime), CPU: string(r.Verdict.CPU), Memory: string(r.Verdict.Memory),
-			Evidence: orEmpty(r.Verdict.Evidence), Parallelism: parallelism(r),
+			Evidence: OrEmpty(r.Verdict.Evidence), Parallelism: parallelism(r),
 		},
 		Current:           Resources{Requests: written(r.Container.Resources.Requests), Limits: written(r.Container.Resources.Limits)},
 		ConfidencePercent: percent(r.Need.Confidence),
 		Pods:              Pods{Live: w.Usage.Pods.Live, Past: w.Usage.Pods.Past},
-		Derivation:        orEmpty(r.Sized.Derivation),
-		Reasons:           orEmpty(r.Sized.Reasons),
-		Advice:            orEmpty(r.Sized.Advice),
+		Derivation:        OrEmpty(r.Sized.Derivation),
+		Reasons:           OrEmpty(r.Sized.Reasons),
+		Advice:            OrEmpty(r.Sized.Advice),
 		Withheld:          []Withheld{},
 		Severity:          SeverityNone,
 		APIVersion:        w.APIVersion,
@@ -329,7 +329,8 @@ func quantilesOf(r corev1.ResourceName, u recommender.Usage) Quantiles {
 	return Quantiles{P50: q(u.P50), P90: q(u.P90), P95: q(u.P95), P99: q(u.P99), Max: q(u.Max)}
 }
 
-func orEmpty[T any](s []T) []T {
+// OrEmpty is the list, and no nil: JSON has [] for it and not null.
+func OrEmpty[T any](s []T) []T {
 	if s == nil {
 		return []T{}
 	}

@@ -90,7 +90,7 @@ func itemOf(c *v1alpha1.ContainerRecommendation) report.Item {
 		Container: c.Container,
 		Runtime: report.Runtime{
 			Name: string(c.Runtime.Name), CPU: c.Runtime.CPU, Memory: c.Runtime.Memory,
-			Evidence: orEmpty(c.Runtime.Evidence),
+			Evidence: report.OrEmpty(c.Runtime.Evidence),
 			Parallelism: report.Parallelism{
 				Current: convert[int](c.Runtime.Parallelism.Current), Target: convert[int](c.Runtime.Parallelism.Target),
 			},
@@ -104,8 +104,8 @@ func itemOf(c *v1alpha1.ContainerRecommendation) report.Item {
 		Uncapped:          texts(c.Uncapped),
 		ConfidencePercent: int(c.ConfidencePercent),
 		Derivation:        make([]recommender.Step, 0, len(c.Derivation)),
-		Reasons:           orEmpty(c.Reasons),
-		Advice:            orEmpty(c.Advice),
+		Reasons:           report.OrEmpty(c.Reasons),
+		Advice:            report.OrEmpty(c.Advice),
 		Withheld:          []report.Withheld{},
 		Severity:          report.SeverityNone,
 	}
@@ -212,11 +212,4 @@ func convert[To, From int | int32](n *From) *To {
 	}
 	m := To(*n)
 	return &m
-}
-
-func orEmpty[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
 }
