@@ -285,30 +285,34 @@ func (e *entry) takeKept(sp span, usage history.Usage, now time.Time) {
 
 // takeWhole takes a reading of the whole window in place of what is known.
 func (e *entry) takeWhole(sp span, usage history.Usage, now time.Time) {
-	first := e.to.IsZero() || e.to.Before(sp.from)
-	incomplete := refused(usage.Faults)
-	switch {
-	case incomplete && first && !sampled(usage):
-		e.failed(now, usage.Faults)
+	if refused(usage.Faults) {
+		e.takePart(sp, usage, now)
 		return
-	case incomplete && !first && samples(usage) <= samples(e.usage):
-		e.again = time.Time{}
-		e.readAgain(now)
-		return
-	case sampled(usage) || !sampled(e.usage):
+	}
+	if sampled(usage) || !sampled(e.usage) {
 		e.usage = usage
 	}
-	e.nothing, e.again = !sampled(usage), time.Time{}
-	switch {
-	case !incomplete:
-		e.gap, e.gapFaults = time.Time{}, nil
-	case first || e.gap.IsZero():
-		e.gap, e.gapFaults = sp.to, usage.Faults
-	}
+	e.nothing, e.again, e.gap, e.gapFaults = !sampled(usage), time.Time{}, time.Time{}, nil
 	e.read(sp.to, now, usage.Faults)
-	if incomplete {
-		e.readAgain(now)
+}
+
+// takePart takes a reading of the window that the source calls incomplete, where
+// it is the first or has more than is known. The window is read again later.
+func (e *entry) takePart(sp span, usage history.Usage, now time.Time) {
+	first := e.to.IsZero() || e.to.Before(sp.from)
+	switch {
+	case first && !sampled(usage):
+		e.failed(now, usage.Faults)
+		return
+	case first || samples(usage) > samples(e.usage):
+		e.usage, e.nothing = usage, false
+		if first || e.gap.IsZero() {
+			e.gap, e.gapFaults = sp.to, usage.Faults
+		}
+		e.read(sp.to, now, usage.Faults)
 	}
+	e.again = time.Time{}
+	e.readAgain(now)
 }
 
 // takeNew adds what is new. What is incomplete is asked for again, until patience
