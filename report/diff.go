@@ -114,7 +114,7 @@ func Compare(name string, before, now List) *Difference {
 }
 
 func (i *Item) entry() Entry {
-	return Entry{i.Namespace, i.Kind, i.Name, i.Container, i.Target, i.Severity, orEmpty(i.Reasons)}
+	return Entry{i.Namespace, i.Kind, i.Name, i.Container, i.Target, i.Severity, OrEmpty(i.Reasons)}
 }
 
 // moved is what changed of a container; false where nothing did.
