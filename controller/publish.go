@@ -54,14 +54,17 @@ const writers = 8
 // publishAll writes the recommendations of subjects, one status each, that are
 // news, until the context ends.
 func (c *Controller) publishAll(ctx context.Context, subjects []*subject, statuses []v1alpha1.VerticalRecommendationStatus, all published) error {
-	errs := make([]error, len(subjects))
+	errs, current := make([]error, len(subjects)), make([]bool, len(subjects))
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for i, s := range subjects {
 		group.Go(func() error {
 			if ctx.Err() == nil {
 				o := object{v1alpha1.KindVerticalRecommendation, client.ObjectKey{Namespace: s.target.Namespace, Name: vrec.Name(s.Key())}}
-				errs[i] = c.attempt(ctx, o, func() error { return c.publish(ctx, s, statuses[i], all[s.Key()]) })
+				errs[i] = c.attempt(ctx, o, func() (err error) {
+					current[i], err = c.publish(ctx, s, statuses[i], all[s.Key()])
+					return err
+				})
 			}
 			return nil
 		})
@@ -73,7 +76,7 @@ func (c *Controller) publishAll(ctx context.Context, subjects []*subject, status
 	for i, s := range subjects {
 		to := c.histories.of(s.Key()).to
 		switch {
-		case errs[i] == nil && !to.IsZero():
+		case current[i] && !to.IsZero():
 			c.readAt.Store(s.Key(), to)
 		case errs[i] != nil && !errors.Is(errs[i], errLater):
 			c.unwritten.failed(s.Key(), errs[i])
@@ -82,17 +85,18 @@ func (c *Controller) publishAll(ctx context.Context, subjects []*subject, status
 	return nil
 }
 
-// publish writes a subject's recommendation where it is news.
-func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.VerticalRecommendationStatus, old *v1alpha1.VerticalRecommendation) error {
+// publish writes a subject's recommendation where it is news. It is current where
+// it says what is known now, and not where it is left for the next cycle.
+func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.VerticalRecommendationStatus, old *v1alpha1.VerticalRecommendation) (current bool, err error) {
 	if old != nil && s.owns(old) && !material(&old.Status, &status, s.policy.MinChangePercent) {
-		return nil
+		return true, nil
 	}
 	object, err := c.claimed(ctx, s, old)
 	if object == nil {
-		return err
+		return false, err
 	}
 	if !material(&object.Status, &status, s.policy.MinChangePercent) {
-		return nil
+		return true, nil
 	}
 	changes := describeChanges(object.Status.Containers, status.Containers)
 	if changes != "" {
@@ -106,7 +110,7 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 	object.Status = *status.DeepCopy() // Parts of it may be the published one's.
 	object.Status.Fit()
 	if written, err := c.writeStatus(ctx, object); !written {
-		return err
+		return false, err
 	}
 	if rewritten != "" {
 		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonTemplateChanged), "Recommend", "%s", shorten.Note(rewritten))
@@ -114,7 +118,7 @@ func (c *Controller) publish(ctx context.Context, s *subject, status v1alpha1.Ve
 	if changes != "" {
 		c.Events.Eventf(object, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonRecommended), "Recommend", "%s", shorten.Note(changes))
 	}
-	return nil
+	return true, nil
 }
 
 // claimed is the object that a subject's recommendation is written to, the
