@@ -67,6 +67,8 @@ type Controller struct {
 	kicked    chan struct{}
 	chain     *live.Chain
 	unwritten unwritten
+	// unread is what could not be read of the cluster the last time.
+	unread string
 	// seen is the last snapshot, for who asks whose a pod is.
 	seen atomic.Pointer[live.Snapshot]
 	// readAt is up to when the history of each workload is known, for who asks

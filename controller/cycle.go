@@ -37,6 +37,7 @@ func (c *Controller) Cycle(ctx context.Context) (err error) {
 		return err
 	}
 	c.seen.Store(snapshot)
+	c.tellUnread(snapshot)
 	resolution := snapshot.Resolve()
 	subjects := c.subjects(snapshot, &resolution)
 	c.forget(subjects, snapshot, &resolution)

@@ -170,6 +170,9 @@ func TestAnOwnerThatCannotBeReadHoldsUpItsOwnWorkloads(t *testing.T) {
 	ofKafka(b.deployment("mirror", "500m", "512Mi"))
 	b.cycle(5 * time.Minute)
 	b.wantMemory("web", "460Mi")
+	if !strings.Contains(b.unread, "conversion webhook failed") {
+		t.Errorf("the log is told %q", b.unread)
+	}
 	after := b.mustHave("exporter")
 	if ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady); after.ResourceVersion != before.ResourceVersion || ready.Reason != string(v1alpha1.ReasonRecommended) {
 		t.Errorf("the recommendation was written again: %+v", ready)
