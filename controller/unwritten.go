@@ -100,6 +100,9 @@ func (u *unwritten) failed(key history.WorkloadKey, err error) {
 // tellUnwritten makes an event on a policy of the recommendations for its
 // workloads that were not taken in this cycle.
 func (c *Controller) tellUnwritten(policy client.Object, workloads []history.WorkloadKey) {
+	if len(c.unwritten.news) == 0 {
+		return
+	}
 	failed := slices.DeleteFunc(slices.Clone(workloads), func(key history.WorkloadKey) bool { return c.unwritten.news[key] == nil })
 	if len(failed) == 0 {
 		return
