@@ -45,7 +45,7 @@ func sameContainer(a, b *v1alpha1.ContainerRecommendation, minChangePercent int)
 
 // sameReasons compares them in any order.
 func sameReasons(a, b []v1alpha1.Reason) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func sameAmounts(a, b v1alpha1.ResourceAmounts) bool {
