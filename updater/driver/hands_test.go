@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/testr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -393,9 +394,9 @@ func TestANoteFitsAnEvent(t *testing.T) {
 	}
 }
 
-// A container that is down anyhow may be started anew with another size; that
-// counts as a restart of ours.
-func TestARestartThatAResizeCausesIsCounted(t *testing.T) {
+// A container that is down anyhow is started anew with another size, and would have
+// been without a resize: that is no restart of ours.
+func TestAContainerThatIsDownIsResizedAndNoRestartCounted(t *testing.T) {
 	b := newBed(t)
 	template := size{"100m", "64Mi"}
 	set := b.workload("web", template)
@@ -415,8 +416,29 @@ func TestARestartThatAResizeCausesIsCounted(t *testing.T) {
 	podtest.Await(b, b.kube, pod, "to be up again", podtest.Ready)
 	b.follow("web")
 	b.wantSize(pod, "app", size{"100m", "256Mi"})
-	if got := b.get(pod).Annotations[updater.InducedRestartsAnnotation]; got != `{"app":1}` {
+	if got := b.get(pod).Annotations[updater.InducedRestartsAnnotation]; got != "" {
 		t.Errorf("the induced restarts are %s", got)
+	}
+}
+
+func TestARestartThatAResizeCausesIsCounted(t *testing.T) {
+	turn := &turn{Driver: New(Options{Log: testr.New(t)})}
+	for name, test := range map[string]struct {
+		before string
+		ended  *updater.Outcome
+		want   string // empty is no news
+	}{
+		"the first":           {"", &updater.Outcome{Restarts: []string{"app"}}, `{"app":1}`},
+		"another":             {`{"app":1,"db":2}`, &updater.Outcome{Restarts: []string{"app", "db"}}, `{"app":2,"db":3}`},
+		"none":                {`{"app":1}`, &updater.Outcome{}, ""},
+		"nothing has ended":   {`{"app":1}`, nil, ""},
+		"after what is wrong": {`one`, &updater.Outcome{Restarts: []string{"app"}}, `{"app":1}`},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{updater.InducedRestartsAnnotation: test.before}}}
+		got, err := turn.restartsNews(&planned{in: updater.Input{Pod: pod}, decision: updater.Decision{Ended: test.ended}})
+		if err != nil || (got == nil) != (test.want == "") || got != nil && *got != test.want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }
 
