@@ -214,6 +214,12 @@ func (p *plan) urgency() Urgency {
 // not help is skipped, and else the pod is as it should be.
 func (p *plan) nothingLeft() {
 	p.d.Action, p.d.Reason, p.d.Message = Skip, v1alpha1.ReasonAtTarget, "what the pod has is as good as its target"
+	switch state, message := progress(p.in.Pod); state { // What could not be put back, or another has asked for.
+	case Infeasible:
+		p.d.Reason, p.d.Message = InfeasibleReason(message), withMessage("what the pod asks for is as good as its target, and its node does not give it", message)
+	case Deferred:
+		p.d.Action, p.d.Reason, p.d.Message = Wait, v1alpha1.ReasonResizeDeferred, withMessage("what the pod asks for is as good as its target, and its node does not grant it now", message)
+	}
 	if p.recreates() {
 		return
 	}

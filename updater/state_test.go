@@ -270,13 +270,22 @@ func TestAResizeUnderWay(t *testing.T) {
 			steps: 1, state: settle, change: func(in *Input) { in.Target.Containers[0].Memory = Want{} },
 			want: outcome{Skip, v1alpha1.ReasonAtTarget, ""},
 		},
-		"in effect, while what another asked for is pending, it is done": {
+		"in effect, while what another asked for is pending, it is not put back": {
 			steps: 1, state: func(p *corev1.Pod) {
 				settle(p)
 				p.Generation++
 				pending(p, corev1.PodReasonInfeasible, 3)
 			}, change: func(in *Input) { in.Target.Containers[0].Memory = Want{} },
-			want: outcome{Skip, v1alpha1.ReasonAtTarget, ""},
+			want: outcome{Skip, v1alpha1.ReasonResizeInfeasible, ""},
+		},
+		"what cannot be put back is not said to be there": {
+			steps: 1, state: func(p *corev1.Pod) { pending(p, corev1.PodReasonInfeasible, 2) },
+			change: func(in *Input) {
+				in.Space.LimitRanges = []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+					{Type: corev1.LimitTypeContainer, Min: asks("", "800m", "16Mi").Resources.Requests},
+				}}}}
+				in.Target.Containers[0].Memory = Want{}
+			}, want: outcome{Skip, v1alpha1.ReasonResizeInfeasible, ""},
 		},
 		"overtaken by another, it is left": {
 			steps: 1, state: func(p *corev1.Pod) {
