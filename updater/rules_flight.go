@@ -276,6 +276,9 @@ func (p *plan) putBack(failed Change) Change {
 	}
 	least := sizing.BoundsOf(p.in.Space.LimitRanges, c.Resource).ContainerMin
 	c.To.Request = max(c.To.Request, min(least, c.From.Request))
+	if c.To.Limit > 0 {
+		c.To.Limit = max(c.To.Limit, c.To.Request)
+	}
 	return c
 }
 

@@ -83,6 +83,16 @@ func TestWhatCannotBePutBackIsNotAskedFor(t *testing.T) {
 			},
 			want: "app memory 256Mi → 64Mi", then: "64Mi",
 		},
+		"and its limit with it, where the two are one figure": {
+			pod:     pod(asks("app", "500m", "64Mi", "500m", "64Mi")),
+			changes: memory(Size{64 * mi, 64 * mi}, Size{256 * mi, 256 * mi}), state: infeasible,
+			change: func(in *Input) {
+				in.Space.LimitRanges = []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+					{Type: corev1.LimitTypeContainer, Min: asks("", "10m", "128Mi").Resources.Requests},
+				}}}}
+			},
+			want: "app memory 256Mi → 128Mi", then: "128Mi",
+		},
 		"a limit that an earlier version has added makes room for the request": {
 			pod: pod(asks("app", "500m", "512Mi")), changes: memory(Size{512 * mi, 0}, Size{256 * mi, 300 * mi}), state: failing,
 			want: "app memory 256Mi/300Mi → 512Mi", then: "512Mi",
