@@ -46,8 +46,8 @@ var rules = []rule{
 	{"the QoS class stays", classStays},
 	{"it was not refused before", refusedBefore},
 	{"what is in use still fits the pod's memory limit", podMemoryStays},
-	{"the LimitRanges admit the pod", limitRangesAdmit},
 	{"the pod's own resources admit it", envelopeAdmits},
+	{"the LimitRanges admit the pod", limitRangesAdmit},
 
 	{"no other pod of the workload is in flight", workloadBusy},
 	{"the cluster's rate allows one more", rate},

@@ -119,6 +119,7 @@ func limitRangesAdmit(p *plan) ruling {
 		if !p.refuseWhere(concerned, v) {
 			p.refuseWhere(func(*line) bool { return true }, v)
 		}
+		envelopeAdmits(p) // What does not shrink makes no room.
 	}
 	return p.keepClass()
 }
