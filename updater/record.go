@@ -343,10 +343,11 @@ func (r *Record) refuted(steps []Step, spec *corev1.PodSpec) {
 	}
 }
 
-// reached says whether a pod that asks for so much has what was refused.
+// reached says whether a pod that asks for so much has what was refused. Of what
+// one container was to give another, sums do not tell.
 func (f *Refusal) reached(now Size) bool {
 	side := func(from, to, now int64) bool { return to > from && now >= to || to < from && now <= to || to == from }
-	return side(f.From.Request, f.To.Request, now.Request) && side(f.From.Limit, f.To.Limit, now.Limit)
+	return f.From != f.To && side(f.From.Request, f.To.Request, now.Request) && side(f.From.Limit, f.To.Limit, now.Limit)
 }
 
 // alike says whether two refusals are of one kind: each way that request and

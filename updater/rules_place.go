@@ -283,9 +283,9 @@ func (p *plan) overfull(r corev1.ResourceName) bool {
 // makeRoom: what becomes less is granted where the node then holds no more than
 // it has. A decrease that is not enough for that would be deferred as well.
 func (p *plan) makeRoom(r corev1.ResourceName, over int64) {
-	now, _ := p.sum(r, false)
-	next, _ := p.sum(r, true)
-	if sizing.Amount(r, p.own().Requests) == 0 && now.Request-next.Request >= over {
+	now := of(r, Holds(&corev1.Pod{Spec: p.in.Pod.Spec}))
+	next := of(r, Holds(&corev1.Pod{Spec: *specWith(&p.in.Pod.Spec, p.changes())}))
+	if now-next >= over {
 		return
 	}
 	for i := range p.lines {
@@ -448,7 +448,7 @@ func refusedBefore(p *plan) ruling {
 		}
 		now, _ := p.sum(f.Resource, false)
 		next, _ := p.sum(f.Resource, true)
-		if next != now && f.bars(now, next) {
+		if next != now && f.bars(now, next) || next == now && f.From == f.To { // What one gives another.
 			p.holdFor(f)
 		}
 	}

@@ -356,6 +356,24 @@ func TestARestoreThatWasNotSentIsDroppedOnceTheResizeIsInEffect(t *testing.T) {
 	}
 }
 
+func TestWhatOneContainerWouldGiveAnotherIsNotAskedForAgain(t *testing.T) {
+	p := pod(asks("app", "500m", "512Mi"), asks("side", "500m", "128Mi"))
+	in := input(p, to("app", "500m", "384Mi"), to("side", "500m", "256Mi"))
+	d := Plan(in)
+	remember(t, p, *d.Record)
+	sent(p, *d.Record)
+	pending(p, corev1.PodReasonInfeasible, 2)
+	d = Plan(in)
+	if d.Action != Revert {
+		t.Fatalf("%s %s: %s", d.Action, d.Reason, d.Message)
+	}
+	p.Status.Conditions = p.Status.Conditions[:1]
+	applied(t, p, d)
+	if d := Plan(in); len(d.Steps) > 0 || d.Reason != v1alpha1.ReasonResizeInfeasible {
+		t.Errorf("asked for again: %s %s: %s", d.Action, d.Reason, d.Message)
+	}
+}
+
 func TestADecreaseThatTookEffectBeforeItWasPutBackIsWatchedAndRests(t *testing.T) {
 	p := burstable()
 	in := input(p, to("app", "250m", "512Mi", "1", "1Gi"))
