@@ -29,9 +29,10 @@ type ledger struct {
 	sent   []Change
 	undone bool
 	// mayRestart says whether what was last sent could restart a container, and
-	// down which ones did not run then.
+	// down which ones did not run then, and known those that it was to restart.
 	mayRestart bool
 	down       []string
+	known      map[string]bool
 	// lowered is when a decrease last came into effect, and cuts which.
 	lowered       map[corev1.ResourceName]time.Time
 	cuts          map[place]watched
@@ -218,14 +219,24 @@ func (w *world) checkMax(step Step) {
 // under way, for as long as that may take.
 func (w *world) checkTurn(s *simulated) {
 	for _, p := range w.pods {
-		if p == s && !w.begins || p.undone && isInfeasible(p.Pod) {
-			continue
+		if p == s && !w.begins || isInfeasible(p.Pod) && (p.undone || w.minor < 34) {
+			continue // An older server does not let a memory limit be put back.
 		}
-		if p.ours && !p.settled() && w.now.Before(p.begun.at.Add(p.begun.patience)) {
+		if p.ours && p.busy() && w.now.Before(p.begun.at.Add(p.begun.patience)) {
 			r, _ := RecordOf(p.Pod)
 			w.t.Fatalf("%s is resized while %s is, since %s: %+v, record %+v", s.Name, p.Name, p.begun.at, Observe(p.Pod, r), r.Intent)
 		}
 	}
+}
+
+// busy says whether what the planner has asked for is not in effect yet, or not
+// undone.
+func (s *simulated) busy() bool {
+	return len(s.restarting) > 0 || slices.ContainsFunc(s.sent, func(c Change) bool {
+		at := place{c.Container, c.Resource}
+		wanted := s.sizeIn(s.wanted(), at)
+		return s.sizeIn(s.allocated, at) != wanted || s.sizeIn(s.actuated, at) != wanted
+	})
 }
 
 // checkRefusals: what could not be had is not asked for again where it was
@@ -357,13 +368,20 @@ func (w *world) noteSent(s *simulated, d Decision, kind Kind) {
 			s.down = append(s.down, c.Name)
 		}
 	}
-	s.ours, s.begun = true, s.decided
+	s.ours, s.begun, s.known = true, s.decided, map[string]bool{}
+	for _, name := range d.Steps[0].Restarts {
+		s.known[name] = true
+	}
 	if kind == KindRestore {
 		if s.refusing != nil {
 			s.refusals = append(s.refusals, refusedPatch{changes: s.refusing, where: s.decided.where})
 			s.refusing = nil
 		}
 		s.undone = true
+		for _, c := range d.Steps[0].Changes {
+			delete(s.cuts, place{c.Container, c.Resource})
+			delete(s.lowered, c.Resource)
+		}
 		return
 	}
 	s.undone = false
@@ -420,15 +438,14 @@ func (s *simulated) lastSent() []Change {
 }
 
 // restarted is asked when a resize restarts a container that runs, and says
-// whether the planner knew of it: another may have asked for it, and the container
-// may have been down.
+// whether the planner waits for it: another may have asked for it, and the
+// container may have been down.
 func (w *world) restarted(s *simulated, c *corev1.Container) bool {
 	asked := slices.ContainsFunc(s.sent, func(sent Change) bool { return sent.Container == c.Name && restartsOn(c, sent.Resource) })
-	asked = asked && s.ours && !slices.Contains(s.down, c.Name)
-	if asked && !s.mayRestart {
+	if s.ours && asked && !s.mayRestart && !slices.Contains(s.down, c.Name) {
 		w.t.Fatalf("%s of %s is restarted for %s, and the policy does not allow it", c.Name, s.Name, Step{Changes: s.sent})
 	}
-	return asked
+	return s.ours && asked && s.known[c.Name]
 }
 
 // superseded: another has written the pod's resources.

@@ -50,6 +50,9 @@ func (w *world) calm() {
 			quiet = 0
 		}
 	}
+	if slices.ContainsFunc(w.pods, func(p *simulated) bool { return p.tangled }) {
+		return // What another has asked for is not carried out, and is in the way for ever.
+	}
 	for _, p := range w.pods {
 		w.atRest(p)
 	}

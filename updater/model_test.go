@@ -215,7 +215,7 @@ func (w *world) happensTo(event string, p *simulated) {
 	case "harm":
 		w.harm(p)
 	case "unready":
-		p.readiness(w, rapid.Bool().Draw(t, "ready"))
+		p.readiness(w, rapid.Bool().Draw(t, "ready") && len(p.restarting) == 0)
 		p.touched(w)
 	case "policy":
 		w.repolicy()
@@ -351,7 +351,7 @@ func (w *world) kindOf(s *simulated, d Decision) Kind {
 	}
 	w.begins = false
 	if d.Record != nil {
-		w.begins = d.Record.Intent != nil && (r.Intent == nil || !r.Intent.At.Equal(d.Record.Intent.At) || r.Intent.Kind != d.Record.Intent.Kind)
+		w.begins = d.Record.Intent != nil && len(d.Steps) > 0
 		r = *d.Record
 	}
 	if r.Intent == nil {
@@ -364,7 +364,9 @@ func (w *world) kindOf(s *simulated, d Decision) Kind {
 func (w *world) annotate(s *simulated, r Record) {
 	remember(w.t, s.Pod, r)
 	s.touched(w)
-	w.writes++
+	if !s.tangled {
+		w.writes++
+	}
 	if w.begins && r.Intent != nil {
 		w.noteBegun(s)
 	}
@@ -397,7 +399,6 @@ func (w *world) send(s *simulated, d Decision, kind Kind) *refusal {
 	if !w.raced {
 		w.checkSent(s, is, d, kind)
 	}
-	w.writes++
 	w.repeated(s, step)
 	w.noteSent(s, d, kind)
 	asked := specWith(&s.Spec, step.Changes)
