@@ -402,6 +402,9 @@ func (w *world) send(s *simulated, d Decision, kind Kind) *refusal {
 	if !w.raced {
 		w.checkSent(s, is, d, kind)
 	}
+	if !s.tangled {
+		w.writes++
+	}
 	w.repeated(s, step)
 	w.noteSent(s, d, kind)
 	asked := specWith(&s.Spec, step.Changes)
