@@ -67,6 +67,7 @@ func TestImageRunsUnderItsOwnServiceAccount(t *testing.T) {
 	b.applyFile(t, "testdata/policies.yaml")
 	b.awaitRecommendation(t, "deployment-web", "VerticalPolicy")
 	b.awaitRecommendation(t, "rollout-canary", "ClusterVerticalPolicy")
+	b.awaitTarget(t, "deployment-web")
 	b.checkMetrics(t, ran)
 
 	// Restarted, it finds what it had sampled, and goes on; so does the next one with
@@ -197,15 +198,26 @@ func (b bed) awaitController(t *testing.T) *corev1.Pod {
 	return nil
 }
 
+var recommendations = v1alpha1.GroupVersion.WithResource("verticalrecommendations")
+
 // awaitRecommendation waits until the workload's recommendation follows a policy of
 // the kind and says how it stands.
 func (b bed) awaitRecommendation(t *testing.T, name, policy string) {
 	t.Helper()
-	recommendations := v1alpha1.GroupVersion.WithResource("verticalrecommendations")
 	b.await(t, recommendations, shop, name, "to follow a "+policy, func(o *unstructured.Unstructured) bool {
 		r := typed[v1alpha1.VerticalRecommendation](t, o.Object)
 		return len(r.OwnerReferences) == 1 && r.Status.Policy != nil && r.Status.Policy.Kind == policy &&
 			meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady) != nil
+	})
+}
+
+// awaitTarget waits until the workload's recommendation says what to ask for, which
+// is an event as well.
+func (b bed) awaitTarget(t *testing.T, name string) {
+	t.Helper()
+	b.await(t, recommendations, shop, name, "to have a target", func(o *unstructured.Unstructured) bool {
+		r := typed[v1alpha1.VerticalRecommendation](t, o.Object)
+		return len(r.Status.Containers) == 1 && r.Status.Containers[0].Target.Requests.Memory != nil
 	})
 }
 
