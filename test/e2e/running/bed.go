@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/test/cluster"
@@ -43,6 +45,7 @@ type Bed struct {
 // the load program and a Prometheus.
 func NewBed(t testing.TB, o cluster.Options) *Bed {
 	t.Helper()
+	ctrllog.SetLogger(logr.Discard()) // What the client has to say, it says in errors.
 	tar, err := load.Image().Tar(t.Context())
 	if err != nil {
 		t.Fatal(err)
