@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -334,18 +336,59 @@ func TestAnAutoscalerOnUtilisationWithholdsItsResource(t *testing.T) {
 	b := newBed(t)
 	b.deployment("web", "500m", "512Mi")
 	b.policy("web", "web")
-	hpa := b.autoscaler("web", 50)
-	b.cycle(0)
-	r := b.recommendation("web")
-	b.wantTargets("web", "250m", "200Mi")
-	b.wantCondition(r, v1alpha1.ConditionHPAConflict, true, v1alpha1.ReasonHPAConflict)
-	withheld := r.Status.Containers[0].Withheld
-	if len(withheld) != 1 || withheld[0].Resource != corev1.ResourceCPU || !strings.Contains(withheld[0].Message, hpa.Name) {
-		t.Errorf("withheld is %+v, want CPU alone, with the autoscaler's name", withheld)
+	ofContainer := autoscalingv2.MetricSpec{Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricSource{
+		Name: corev1.ResourceCPU, Container: "app", Target: utilisation(corev1.ResourceCPU, 50).Resource.Target,
+	}}
+	absolute := utilisation(corev1.ResourceCPU, 50)
+	absolute.Resource.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse("400m"))}
+	keda := metav1.OwnerReference{APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject", Name: "orders", UID: "an-object-that-is-elsewhere", Controller: ptr.To(true)}
+
+	for _, tt := range []struct {
+		claim    string
+		metric   autoscalingv2.MetricSpec
+		owners   []metav1.OwnerReference
+		withheld corev1.ResourceName // none where empty
+		says     string
+	}{
+		{claim: "CPU's utilisation", metric: utilisation(corev1.ResourceCPU, 50), withheld: corev1.ResourceCPU, says: "cpu utilisation at 50%"},
+		{claim: "CPU's utilisation of the container", metric: ofContainer, withheld: corev1.ResourceCPU, says: "of container app"},
+		{claim: "an absolute value", metric: absolute},
+		{claim: "one that KEDA made", metric: utilisation(corev1.ResourceCPU, 50), owners: []metav1.OwnerReference{keda}, withheld: corev1.ResourceCPU, says: "ScaledObject orders"},
+		{claim: "memory's utilisation", metric: utilisation(corev1.ResourceMemory, 70), withheld: corev1.ResourceMemory, says: "memory utilisation at 70%"},
+	} {
+		hpa := b.autoscaledBy("web", tt.metric, tt.owners...)
+		b.cycle(time.Minute)
+		r := b.recommendation("web")
+		b.wantTargets("web", "250m", "200Mi")
+		b.wantWithheld(tt.claim, r, tt.withheld, hpa.Name, tt.says)
+		b.remove(hpa)
+		b.cycle(time.Minute)
+		b.wantCondition(b.recommendation("web"), v1alpha1.ConditionHPAConflict, false, v1alpha1.ReasonNoConflict)
 	}
-	b.remove(hpa)
-	b.cycle(time.Minute)
-	b.wantCondition(b.recommendation("web"), v1alpha1.ConditionHPAConflict, false, v1alpha1.ReasonNoConflict)
+}
+
+// wantWithheld checks that the one resource is withheld, with all the words, or
+// else none.
+func (b *bed) wantWithheld(claim string, r *v1alpha1.VerticalRecommendation, resource corev1.ResourceName, says ...string) {
+	b.Helper()
+	withheld := r.Status.Containers[0].Withheld
+	if resource == "" {
+		b.wantCondition(r, v1alpha1.ConditionHPAConflict, false, v1alpha1.ReasonNoConflict)
+		if len(withheld) != 0 {
+			b.Errorf("%s: withheld is %+v, want nothing", claim, withheld)
+		}
+		return
+	}
+	b.wantCondition(r, v1alpha1.ConditionHPAConflict, true, v1alpha1.ReasonHPAConflict)
+	if len(withheld) != 1 || withheld[0].Resource != resource {
+		b.Errorf("%s: withheld is %+v, want %s alone", claim, withheld, resource)
+		return
+	}
+	for _, text := range says {
+		if !strings.Contains(withheld[0].Message, text) {
+			b.Errorf("%s: it says %q, want %q in it", claim, withheld[0].Message, text)
+		}
+	}
 }
 
 func TestPoliciesSayWhatBecameOfThem(t *testing.T) {

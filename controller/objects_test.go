@@ -101,19 +101,30 @@ func (b *bed) updateStatus(o client.Object) {
 // autoscaler creates one that holds CPU's utilisation.
 func (b *bed) autoscaler(deployment string, percent int32) *autoscalingv2.HorizontalPodAutoscaler {
 	b.Helper()
+	return b.autoscaledBy(deployment, utilisation(corev1.ResourceCPU, percent))
+}
+
+// autoscaledBy creates one with a metric.
+func (b *bed) autoscaledBy(deployment string, metric autoscalingv2.MetricSpec, owners ...metav1.OwnerReference) *autoscalingv2.HorizontalPodAutoscaler {
+	b.Helper()
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "scales-" + deployment},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "scales-" + deployment, OwnerReferences: owners},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment},
 			MaxReplicas:    3,
-			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-				Name:   corev1.ResourceCPU,
-				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To(percent)},
-			}}},
+			Metrics:        []autoscalingv2.MetricSpec{metric},
 		},
 	}
 	b.create(hpa)
 	return hpa
+}
+
+// utilisation is a metric of all containers' use, in percent of their requests.
+func utilisation(r corev1.ResourceName, percent int32) autoscalingv2.MetricSpec {
+	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+		Name:   r,
+		Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To(percent)},
+	}}
 }
 
 // younger makes policies until there is one that is younger than the other, in
