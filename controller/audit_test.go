@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/api/v1alpha1"
@@ -33,9 +34,13 @@ func TestRecommendationsAreAllThatIsWritten(t *testing.T) {
 		p.Mode = v1alpha1.ModeRecommend
 		p.Startup = &v1alpha1.Startup{CPU: v1alpha1.StartupCPU{FactorPercent: ptr.To(int32(300))}}
 	})
+	var fresh *corev1.Pod
 	for i := range 50 {
-		if i == 25 {
+		switch i {
+		case 25:
 			b.kill(pod, "64Mi", b.clock.Now().Add(-time.Second))
+		case 30:
+			fresh = b.sibling(pod)
 		}
 		b.cycle(time.Minute)
 	}
@@ -46,9 +51,11 @@ func TestRecommendationsAreAllThatIsWritten(t *testing.T) {
 	if got := b.writes(); !slices.Equal(got, want) {
 		t.Errorf("what was written is %v, want %v", got, want)
 	}
-	b.get(pod)
-	if cpu := pod.Spec.Containers[0].Resources.Requests.Cpu(); cpu.String() != "100m" {
-		t.Errorf("the pod asks for %s of CPU, want what its template says", cpu)
+	for what, p := range map[string]*corev1.Pod{"the pod": pod, "the new pod": fresh} {
+		b.get(p)
+		if cpu := p.Spec.Containers[0].Resources.Requests.Cpu(); cpu.String() != "100m" || len(p.Annotations) > 0 {
+			t.Errorf("%s asks for %s of CPU and has annotations %v, want what its template says and none", what, cpu, p.Annotations)
+		}
 	}
 }
 

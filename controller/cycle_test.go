@@ -285,7 +285,7 @@ func TestACappedTargetSaysWhatIsNeeded(t *testing.T) {
 	})
 	b.source.set(func(s *source) { s.memory = level(3 << 30) })
 	pod := b.pod("web", now.Add(-time.Hour))
-	for day := range 3 {
+	for day := range 10 {
 		b.kill(pod, "4Gi", b.clock.Now().Add(-time.Minute))
 		b.cycle(0)
 		r := b.recommendation("web")

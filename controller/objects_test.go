@@ -98,6 +98,17 @@ func (b *bed) updateStatus(o client.Object) {
 	}
 }
 
+// sibling creates another pod of a pod's owner.
+func (b *bed) sibling(of *corev1.Pod) *corev1.Pod {
+	b.Helper()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name + "-sibling", Labels: of.Labels, OwnerReferences: of.OwnerReferences},
+		Spec:       *of.Spec.DeepCopy(),
+	}
+	b.create(p)
+	return p
+}
+
 // autoscaler creates one that holds CPU's utilisation.
 func (b *bed) autoscaler(deployment string, percent int32) *autoscalingv2.HorizontalPodAutoscaler {
 	b.Helper()
