@@ -49,7 +49,7 @@ func TestOlderKubeletsRaiseTheMemoryOfWhatRuns(t *testing.T) {
 			killed(in.Pod, "app", 0)
 			s := &in.Pod.Status.ContainerStatuses[0]
 			s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-			s.RestartCount, in.Node.Kubelet = restarts, kubelet
+			s.RestartCount, in.Node.Minor = restarts, kubelet
 		}
 	}
 	target := to("app", "500m", "800Mi", "1", "1600Mi")

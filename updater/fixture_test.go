@@ -155,3 +155,18 @@ type failer interface {
 	Helper()
 	Fatal(args ...any)
 }
+
+// WantOf takes a want from a size that was just worked out.
+func WantOf(s sizing.Size) Want {
+	if !s.Known {
+		return Want{}
+	}
+	w := Want{Lower: s.Lower, Upper: s.Upper}
+	if s.Target.Request != nil {
+		w.Size.Request = *s.Target.Request
+	}
+	if s.Target.Limit != nil {
+		w.Size.Limit = *s.Target.Limit
+	}
+	return w
+}

@@ -221,21 +221,6 @@ func (t *Target) Learn(floors []v1alpha1.Floor, since time.Time) {
 	}
 }
 
-// WantOf takes a want from a size that was just worked out.
-func WantOf(s sizing.Size) Want {
-	if !s.Known {
-		return Want{}
-	}
-	w := Want{Lower: s.Lower, Upper: s.Upper}
-	if s.Target.Request != nil {
-		w.Size.Request = *s.Target.Request
-	}
-	if s.Target.Limit != nil {
-		w.Size.Limit = *s.Target.Limit
-	}
-	return w
-}
-
 func amount(r corev1.ResourceName, q *resource.Quantity) int64 {
 	if q == nil {
 		return 0

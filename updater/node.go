@@ -1,7 +1,6 @@
 package updater
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,8 +27,6 @@ type Node struct {
 	// Guaranteed pods another size, or is known to.
 	StaticCPU    bool `json:"staticCPU,omitempty"`
 	StaticMemory bool `json:"staticMemory,omitempty"`
-	// Kubelet is Kubernetes 1.Kubelet of its kubelet; 0 is not known.
-	Kubelet int `json:"kubelet,omitempty"`
 	// OS is its operating system; empty is not known.
 	OS string `json:"os,omitempty"`
 	// Minor means that its kubelet is of Kubernetes 1.Minor, which can be older than
@@ -49,8 +46,6 @@ func NodeOf(node *corev1.Node, pods []*corev1.Pod) Node {
 			MemoryBytes: sizing.Amount(corev1.ResourceMemory, node.Status.Allocatable),
 		},
 	}
-	// A version that is none is not known.
-	_, _ = fmt.Sscanf(node.Status.NodeInfo.KubeletVersion, "v1.%d", &n.Kubelet)
 	for _, c := range node.Status.Conditions {
 		pressed := c.Type == corev1.NodeDiskPressure || c.Type == corev1.NodePIDPressure
 		switch {

@@ -56,10 +56,7 @@ const startsAwaited = 5
 // down leaves the pod's own limit as it was, and that kills it all the same.
 // The pod has one where all its containers have.
 func whileDown(p *plan) ruling {
-	kubelet := p.in.Node.Kubelet
-	if kubelet == 0 {
-		kubelet = p.in.Server.minor()
-	}
+	kubelet := p.minor()
 	_, bounded := p.sum(corev1.ResourceMemory, false)
 	if kubelet >= raisesWhileDown || !bounded || sizing.Amount(corev1.ResourceMemory, p.own().Limits) > 0 {
 		return ruling{}
