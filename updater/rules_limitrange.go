@@ -9,6 +9,28 @@ import (
 	"github.com/plimsoll-dev/plimsoll/sizing"
 )
 
+// limitRanges keeps what grows under the namespace's LimitRanges.
+func limitRanges(p *plan) ruling {
+	if len(p.in.Space.LimitRanges) == 0 {
+		return ruling{}
+	}
+	for _, r := range sizing.Resources {
+		b := sizing.BoundsOf(p.in.Space.LimitRanges, r)
+		for i := range p.lines {
+			if l := &p.lines[i]; l.resource == r && b.ContainerMax > 0 && l.raises() {
+				p.under(l, b.ContainerMax, v1alpha1.ReasonCappedByLimitRange, "the LimitRange's max")
+			}
+		}
+		if b.PodMax > 0 {
+			now, _ := p.sum(r, false)
+			c := ceiling{action: Skip, reason: v1alpha1.ReasonScaledToPodMax, name: "the LimitRange's max of a pod"}
+			p.bound(r, false, p.net(r, false, b.PodMax-now.Request), c)
+			p.bound(r, true, p.net(r, true, b.PodMax-now.Limit), c)
+		}
+	}
+	return ruling{}
+}
+
 // limitRangeLeast takes back what was lowered too far for a LimitRange: below
 // its min, or so that a limit is too many times its request. A limit grows no
 // further than its request allows.
