@@ -132,6 +132,11 @@ func TestLittleIsNoReasonToLowerWhatMoreHasLedTo(t *testing.T) {
 	}
 }
 
+// partial is what a source says of an answer that is incomplete.
+func partial(why string) *history.Fault {
+	return &history.Fault{Reason: v1alpha1.ReasonPartialHistory, Err: errors.New(why)}
+}
+
 // Field case B05: a source that calls every answer incomplete.
 func TestASourceThatIsAlwaysIncompleteRaisesAndNeverLowers(t *testing.T) {
 	b := newBed(t)
@@ -139,7 +144,7 @@ func TestASourceThatIsAlwaysIncompleteRaisesAndNeverLowers(t *testing.T) {
 	b.policy("web", "web")
 	b.source.set(func(s *source) {
 		s.cpu, s.memory = level(0.2), level(200<<20)
-		s.fault = &history.Fault{Reason: v1alpha1.ReasonPartialHistory, Err: errors.New("a store is away")}
+		s.fault = partial("a store is away")
 	})
 	b.cycle(0)
 	b.wantTargets("web", "0.5", "512Mi")
@@ -170,7 +175,7 @@ func TestAGapInTheWindowLowersNothingUntilItIsFilledOrOver(t *testing.T) {
 		b.policy("web", "web")
 		b.source.set(func(s *source) {
 			s.cpu, s.memory = level(0.2), level(200<<20)
-			s.fault = &history.Fault{Reason: v1alpha1.ReasonPartialHistory, Err: errors.New("a store is away")}
+			s.fault = partial("a store is away")
 			s.faulty = func(q history.Query) bool { return q.To.Sub(q.From) > 24*time.Hour }
 		})
 		for range 12 {
@@ -210,7 +215,7 @@ func TestWhatASourceKeepsIsTakenAsItIs(t *testing.T) {
 	b.policy("web", "web")
 	b.source.set(func(s *source) {
 		s.cpu, s.memory = level(0.2), level(200<<20)
-		s.fault = &history.Fault{Reason: v1alpha1.ReasonPartialHistory, Err: errors.New("CPU of a container is not known")}
+		s.fault = partial("CPU of a container is not known")
 	})
 	b.cycle(0)
 	b.wantTargets("web", "0.5", "512Mi")

@@ -146,7 +146,7 @@ func TestAnOutageShowsForAsLongAsItLasts(t *testing.T) {
 			s.cpu, s.memory, s.fault = level(-1), level(-1), &history.Fault{Reason: v1alpha1.ReasonNoSeries, Err: errors.New("synthetic")}
 		}, v1alpha1.ReasonNoSeries},
 		"it gives a part of the data": {func(s *source) {
-			s.fault = &history.Fault{Reason: v1alpha1.ReasonPartialHistory, Err: errors.New("synthetic")}
+			s.fault = partial("synthetic")
 		}, v1alpha1.ReasonPartialHistory},
 	} {
 		t.Run(name, func(t *testing.T) {
